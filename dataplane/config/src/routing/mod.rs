@@ -1,0 +1,1 @@
+//! The routing table: which rule takes a request, and why.

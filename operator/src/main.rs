@@ -1,0 +1,2 @@
+//! Postern.
+fn main() {}

@@ -1,0 +1,80 @@
+//! The list of kinds: it makes the snapshot's fields, the loader, and later the watches and the RBAC rules.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use postern_config::ObjectKey;
+
+use crate::api::{Gateway, GatewayClass, GrpcRoute, HttpRoute, ReferenceGrant};
+
+/// Objects of one kind by name, in order.
+pub type Objects<T> = BTreeMap<ObjectKey, Arc<T>>;
+
+macro_rules! kinds {
+    ($($field:ident: $type:ident = $group:literal $kind:literal [$($version:literal),+],)+) => {
+        /// All objects at one instant. Cluster-scoped objects have an empty namespace.
+        #[derive(Clone, Debug, Default)]
+        pub struct ObjectSet {
+            $(#[doc = concat!("Every `", $kind, "`")] pub $field: Objects<$type>,)+
+        }
+
+        /// An object of a kind that we read.
+        #[derive(Clone, Debug)]
+        pub enum AnyObject {
+            $(#[doc = concat!("A `", $kind, "`")] $type(Arc<$type>),)+
+        }
+
+        /// Group, kind and the versions that we read of everything in an [`ObjectSet`].
+        pub const KINDS: &[KindInfo] = &[$(KindInfo { group: $group, kind: $kind, versions: &[$($version),+] },)+];
+
+        impl ObjectSet {
+            /// Adds an object; one of the same kind and name is replaced and returned as `true`.
+            pub fn insert(&mut self, object: AnyObject) -> bool {
+                match object {
+                    $(AnyObject::$type(object) => self.$field.insert(key(&object.metadata), object).is_some(),)+
+                }
+            }
+        }
+
+        impl AnyObject {
+            /// Reads an object that has been found valid. Fails where `value` is not of the kind's shape.
+            pub fn parse(group: &str, kind: &str, value: serde_json::Value) -> Option<Result<Self, serde_json::Error>> {
+                match (group, kind) {
+                    $(($group, $kind) => Some(serde_json::from_value(value).map(|o| Self::$type(Arc::new(o)))),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    gateway_classes: GatewayClass = "gateway.networking.k8s.io" "GatewayClass" ["v1", "v1beta1"],
+    gateways: Gateway = "gateway.networking.k8s.io" "Gateway" ["v1", "v1beta1"],
+    http_routes: HttpRoute = "gateway.networking.k8s.io" "HTTPRoute" ["v1", "v1beta1"],
+    grpc_routes: GrpcRoute = "gateway.networking.k8s.io" "GRPCRoute" ["v1"],
+    reference_grants: ReferenceGrant = "gateway.networking.k8s.io" "ReferenceGrant" ["v1", "v1beta1"],
+    services: Service = "" "Service" ["v1"],
+    endpoint_slices: EndpointSlice = "discovery.k8s.io" "EndpointSlice" ["v1"],
+    secrets: Secret = "" "Secret" ["v1"],
+    config_maps: ConfigMap = "" "ConfigMap" ["v1"],
+    namespaces: Namespace = "" "Namespace" ["v1"],
+}
+
+/// A kind of object.
+#[derive(Clone, Copy, Debug)]
+pub struct KindInfo {
+    /// The API group; empty is core.
+    pub group: &'static str,
+    /// As in `kind:`
+    pub kind: &'static str,
+    /// The versions that we read, newest first.
+    pub versions: &'static [&'static str],
+}
+
+/// The key of an object by its metadata.
+pub fn key(metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> ObjectKey {
+    ObjectKey::new(metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+}

@@ -1,0 +1,5 @@
+//! Objects in, configuration and statuses out: the pure core, with no clock, file, client or channel.
+
+pub mod api;
+pub mod kinds;
+pub mod snapshot;

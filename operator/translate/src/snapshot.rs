@@ -1,0 +1,68 @@
+//! All that translation looks at: the objects, who we are, and what the world answered.
+
+use std::collections::BTreeMap;
+
+use postern_config::ObjectKey;
+
+use crate::api::GatewayStatusAddress;
+use crate::kinds::ObjectSet;
+
+/// The controller name that we go by.
+pub const CONTROLLER_NAME: &str = "postern.dev/gateway-controller";
+
+/// The input of one translation.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// The objects.
+    pub objects: ObjectSet,
+    /// Who we are and what we claim.
+    pub settings: Settings,
+    /// What the world answered.
+    pub observed: Observed,
+}
+
+/// What does not come from objects.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The controller name in GatewayClasses and in statuses.
+    pub controller_name: String,
+    /// Which Gateways are ours.
+    pub claim: Claim,
+}
+
+/// Which Gateways are ours.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Claim {
+    /// Those whose GatewayClass names our controller.
+    #[default]
+    OurClasses,
+    /// All of them, with or without a GatewayClass: files have no other controller.
+    Every,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { controller_name: CONTROLLER_NAME.into(), claim: Claim::default() }
+    }
+}
+
+/// What data planes and the network answered, by Gateway.
+#[derive(Clone, Debug, Default)]
+pub enum Observed {
+    /// Nobody was asked: statuses are those of a data plane that serves everything it is given, at 127.0.0.1.
+    #[default]
+    Assumed,
+    /// What is known of each Gateway.
+    Known(BTreeMap<ObjectKey, ObservedGateway>),
+}
+
+/// What is known of one Gateway.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ObservedGateway {
+    /// The addresses that it is reachable at.
+    pub addresses: Vec<GatewayStatusAddress>,
+    /// The generation of the Gateway that every ready data plane has acknowledged.
+    pub acknowledged_generation: Option<i64>,
+    /// Listeners that could not be opened, with the reason ("cannot bind 0.0.0.0:443: address in use").
+    pub failed_listeners: BTreeMap<String, String>,
+}
