@@ -2,4 +2,5 @@
 
 pub mod api;
 pub mod kinds;
+pub mod manifest;
 pub mod snapshot;
