@@ -23,9 +23,6 @@ pub struct BackendKey {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Backend {
-    /// What the backend speaks.
-    #[serde(default)]
-    pub protocol: AppProtocol,
     /// Addresses that are ready, in ascending order without duplicates.
     pub endpoints: Vec<Endpoint>,
 }
@@ -33,7 +30,9 @@ pub struct Backend {
 /// An address that serves the backend.
 pub type Endpoint = SocketAddr;
 
-/// The protocol of a backend: the Service port's `appProtocol`.
+/// What is spoken to a backend: the Service port's `appProtocol`, unless the kind of the route decides it.
+///
+/// It belongs to the reference and not to the backend, since an HTTPRoute and a GRPCRoute may share a Service port.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum AppProtocol {

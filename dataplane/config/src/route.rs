@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BackendKey, Filter, Hostname, ListenerName};
+use crate::{AppProtocol, BackendKey, Filter, Hostname, ListenerName};
 
 /// A route of the Gateway, under the name of the object that the user wrote.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -141,6 +141,9 @@ pub enum ValueMatch {
 pub struct BackendRef {
     /// Where its share goes.
     pub target: Target,
+    /// What is spoken to the target.
+    #[serde(default)]
+    pub protocol: AppProtocol,
     /// Its share is `weight` over the sum of all weights of the rule.
     pub weight: u32,
     /// Filters for requests that go here; they run after the rule's.
