@@ -1,0 +1,113 @@
+//! Conditions on headers, and on values in general.
+
+use std::borrow::Cow;
+
+use http::header::{COOKIE, HeaderMap, HeaderName, HeaderValue};
+
+use super::regex::Pattern;
+use crate::{HeaderMatch, ValueMatch};
+
+/// A condition on a value.
+#[derive(Debug)]
+pub(super) enum Value {
+    /// Equal, byte for byte.
+    Exact(Box<str>),
+    /// Matched as a whole.
+    RegularExpression(Pattern),
+}
+
+impl Value {
+    pub(super) fn new(value: &ValueMatch) -> Self {
+        match value {
+            ValueMatch::Exact(text) => Self::Exact(text.as_str().into()),
+            ValueMatch::RegularExpression(pattern) => Self::RegularExpression(Pattern::new(pattern)),
+        }
+    }
+
+    #[inline]
+    pub(super) fn matches(&self, value: &[u8]) -> bool {
+        match self {
+            Self::Exact(text) => text.as_bytes() == value,
+            Self::RegularExpression(pattern) => pattern.is_match(value),
+        }
+    }
+}
+
+/// A condition on a header.
+#[derive(Debug)]
+pub(super) struct HeaderCondition {
+    /// `None` for a name that no header can have.
+    name: Option<HeaderName>,
+    value: Value,
+}
+
+impl HeaderCondition {
+    pub(super) fn new(wanted: &HeaderMatch) -> Self {
+        Self { name: wanted.name.parse().ok(), value: Value::new(&wanted.value) }
+    }
+
+    #[inline]
+    pub(super) fn holds(&self, headers: &HeaderMap) -> bool {
+        self.found(headers).is_some_and(|found| self.value.matches(&found))
+    }
+
+    /// The value of the header in a request. Only a header of more than one line is put together in new memory.
+    #[inline]
+    pub(super) fn found<'a>(&self, headers: &'a HeaderMap) -> Option<Cow<'a, [u8]>> {
+        let name = self.name.as_ref()?;
+        let mut lines = headers.get_all(name).iter();
+        let first = lines.next()?;
+        match lines.next() {
+            None => Some(Cow::Borrowed(first.as_bytes())),
+            Some(_) => Some(Cow::Owned(joined(name, headers))),
+        }
+    }
+}
+
+// HTTPHeaderMatch: "proxies should follow the guidance from the RFC regarding processing a repeated header". The comma
+// stands without a space, as the lines of an added header stand in the examples of HTTPHeaderFilter.
+fn joined(name: &HeaderName, headers: &HeaderMap) -> Vec<u8> {
+    let separator: &[u8] = if name == COOKIE { b"; " } else { b"," };
+    headers.get_all(name).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>().join(separator)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn condition(name: &str, value: ValueMatch) -> HeaderCondition {
+        HeaderCondition::new(&HeaderMatch { name: name.into(), value })
+    }
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in lines {
+            map.append(*name, HeaderValue::from_static(value));
+        }
+        map
+    }
+
+    #[test]
+    fn a_repeated_header_is_one_value_joined_by_commas() {
+        let found = headers(&[("x-env", "a"), ("x-env", "b")]);
+        assert!(condition("x-env", ValueMatch::Exact("a,b".into())).holds(&found));
+        assert!(condition("x-env", ValueMatch::RegularExpression("a,.".into())).holds(&found));
+        assert!(!condition("x-env", ValueMatch::Exact("a".into())).holds(&found));
+        let cookies = headers(&[("cookie", "a=1"), ("cookie", "b=2")]);
+        assert!(condition("cookie", ValueMatch::Exact("a=1; b=2".into())).holds(&cookies));
+    }
+
+    #[test]
+    fn header_names_have_no_case_and_values_do() {
+        let found = headers(&[("version", "Two")]);
+        assert!(condition("Version", ValueMatch::Exact("Two".into())).holds(&found));
+        assert!(!condition("version", ValueMatch::Exact("two".into())).holds(&found));
+    }
+
+    #[test]
+    fn a_name_that_no_header_can_have_never_matches() {
+        assert!(
+            !condition("no name", ValueMatch::RegularExpression(".*".into())).holds(&headers(&[("a", "b")]))
+        );
+    }
+}
