@@ -4,12 +4,30 @@ pub mod api;
 pub mod kinds;
 pub mod manifest;
 pub mod snapshot;
+
+mod attach;
+mod backends;
+mod certificates;
+mod classes;
+mod conflicts;
+mod durations;
+mod filters;
+mod grants;
+mod listeners;
+mod namespaces;
+mod nearest;
+mod plan;
+mod routes;
 mod status;
 
 use std::collections::BTreeMap;
 
 use postern_config::{Config, ObjectKey};
 
+use crate::attach::Attached;
+use crate::classes::Classes;
+use crate::grants::Grants;
+use crate::listeners::Gateways;
 use crate::snapshot::Snapshot;
 pub use crate::status::Statuses;
 
@@ -46,6 +64,23 @@ pub struct Note {
 ///
 /// Never fails: what a user got wrong becomes a condition on that user's object and leaves every other object as it was.
 pub fn translate(snapshot: &Snapshot) -> Translation {
-    let _ = snapshot;
-    Translation::default()
+    let objects = &snapshot.objects;
+    let grants = Grants::of(objects);
+    let classes = classes::resolve(snapshot);
+    let gateways = listeners::resolve(snapshot, &classes, &grants);
+    let attached = attach::routes(objects, &gateways);
+    let rules = routes::translate(objects, &grants, &attached);
+    let plans = plan::per_gateway(objects, &gateways, &attached, &rules);
+    let statuses = status::all(snapshot, &classes, &gateways, &attached, &rules);
+    let notes = notes(&classes, &gateways, &attached);
+    Translation { plans, statuses, notes }
+}
+
+fn notes(classes: &Classes<'_>, gateways: &Gateways<'_>, attached: &Attached<'_>) -> Vec<Note> {
+    let of_gateways = gateways.values().flat_map(|gateway| &gateway.notes);
+    let mut notes: Vec<Note> =
+        classes.notes.iter().chain(of_gateways).chain(&attached.notes).cloned().collect();
+    notes.sort();
+    notes.dedup();
+    notes
 }

@@ -1,0 +1,122 @@
+//! Certificates of listeners: from a reference to a chain and its key that belong together.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Secret;
+use postern_config::{Certificate, CertificateKey, ObjectKey, PrivateKey};
+use rustls::crypto::ring::sign::any_supported_type;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::api::{GROUP, ListenerTls, SecretObjectReference};
+use crate::grants::{Grants, Referrer, SECRET};
+use crate::kinds::ObjectSet;
+use crate::status::{Reason, Refusal};
+
+/// The certificates of one listener.
+#[derive(Default)]
+pub(crate) struct Certificates {
+    /// Those that could be resolved, in the order of the object.
+    pub(crate) found: Vec<(CertificateKey, Arc<Certificate>)>,
+    /// Until when each is valid. Translation has no clock, so it tells the time and people compare: an expired certificate
+    /// is served, since a client that minds will say so itself.
+    pub(crate) validity: Vec<String>,
+    /// Why one could not be resolved; the first.
+    pub(crate) refusal: Option<Refusal>,
+}
+
+/// Follows the certificateRefs of a listener of `gateway` on which TLS ends.
+pub(crate) fn resolve(
+    objects: &ObjectSet,
+    grants: &Grants<'_>,
+    gateway: &ObjectKey,
+    tls: Option<&ListenerTls>,
+) -> Certificates {
+    let references = tls.map(|tls| tls.certificate_refs.as_slice()).unwrap_or_default();
+    let mut certificates = Certificates::default();
+    if references.is_empty() {
+        let message = "protocol HTTPS needs a certificate: name a Secret in tls.certificateRefs";
+        certificates.refusal = Some(Reason::InvalidCertificateRef.because(message));
+    }
+    for reference in references {
+        match follow(objects, grants, gateway, reference) {
+            Ok((key, certificate, until)) => {
+                certificates.validity.push(format!("`{key}` is valid until {until}"));
+                certificates.found.push((key, Arc::new(certificate)));
+            }
+            Err(refusal) => {
+                certificates.refusal.get_or_insert(refusal);
+            }
+        }
+    }
+    certificates
+}
+
+fn follow(
+    objects: &ObjectSet,
+    grants: &Grants<'_>,
+    gateway: &ObjectKey,
+    reference: &SecretObjectReference,
+) -> Result<(CertificateKey, Certificate, String), Refusal> {
+    let refuse = |message: String| Reason::InvalidCertificateRef.because(message);
+    if (reference.group.as_str(), reference.kind.as_str()) != (SECRET.group, SECRET.kind) {
+        let (group, kind) = (&reference.group, &reference.kind);
+        return Err(refuse(format!(
+            "certificateRef names {kind} of group `{group}`: only core Secrets are supported"
+        )));
+    }
+    let key = ObjectKey::new(reference.namespace.as_ref().unwrap_or(&gateway.namespace), &reference.name);
+    let from = Referrer { group: GROUP, kind: "Gateway", namespace: &gateway.namespace };
+    grants.permit(from, SECRET, &key)?;
+    let secret = objects
+        .secrets
+        .get(&key)
+        .ok_or_else(|| refuse(format!("Secret `{key}` does not exist: create it")))?;
+    let (certificate, until) = read(secret).map_err(|problem| refuse(format!("Secret `{key}` {problem}")))?;
+    Ok((key, certificate, until))
+}
+
+/// The certificate in a Secret and the end of its validity, or what is wrong with it.
+fn read(secret: &Secret) -> Result<(Certificate, String), String> {
+    match secret.type_.as_deref() {
+        None | Some("kubernetes.io/tls" | "Opaque") => {}
+        Some(other) => return Err(format!("is of type `{other}`: use kubernetes.io/tls")),
+    }
+    let (chain, key) = (entry(secret, "tls.crt")?, entry(secret, "tls.key")?);
+    let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(|e| format!("holds no PEM certificates in tls.crt: {e}"))?;
+    let Some(leaf) = certificates.first().cloned() else {
+        return Err("holds no PEM certificate in tls.crt".into());
+    };
+    let parsed_key = PrivateKeyDer::from_pem_slice(key.as_bytes())
+        .map_err(|_| "holds no PEM private key in tls.key".to_owned())?;
+    let signing = any_supported_type(&parsed_key)
+        .map_err(|_| "holds a private key of a kind that is not supported: use RSA of 2048 bits or more, ECDSA or Ed25519".to_owned())?;
+    CertifiedKey::new(certificates, signing).keys_match().map_err(|e| match e {
+        rustls::Error::InconsistentKeys(_) => {
+            "holds a key that is not the certificate's: tls.key and tls.crt must belong together".to_owned()
+        }
+        other => format!("holds no usable certificate in tls.crt: {other}"),
+    })?;
+    let (_, x509) = X509Certificate::from_der(&leaf)
+        .map_err(|e| format!("holds no usable certificate in tls.crt: {e}"))?;
+    let until = jiff::Timestamp::from_second(x509.validity().not_after.timestamp())
+        .map_or_else(|_| "an unknown time".into(), |time| time.to_string());
+    Ok((Certificate { chain, key: PrivateKey::new(key) }, until))
+}
+
+/// An entry of a Secret as text. Files may have it in `stringData`, which the API server would have folded into `data`.
+fn entry(secret: &Secret, name: &str) -> Result<String, String> {
+    if let Some(text) = secret.string_data.as_ref().and_then(|data| data.get(name)) {
+        return Ok(text.clone());
+    }
+    let bytes = secret
+        .data
+        .as_ref()
+        .and_then(|data| data.get(name))
+        .ok_or_else(|| format!("has no entry {name}: add it"))?;
+    String::from_utf8(bytes.0.clone()).map_err(|_| format!("holds no PEM in {name}"))
+}

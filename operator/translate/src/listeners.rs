@@ -1,0 +1,287 @@
+//! The listeners of our Gateways: what each can carry, and why it cannot.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use postern_config::{Certificate, CertificateKey, Hostname, ObjectKey, RouteKind};
+use serde_json::Value;
+
+use crate::Note;
+use crate::api::{
+    self, CertificateMode, FromNamespaces, GROUP, Gateway, GatewaySpec, ListenerTls, ProtocolType,
+    RouteGroupKind, SectionName,
+};
+use crate::certificates::{self, Certificates};
+use crate::classes::{self, Classes};
+use crate::conflicts;
+use crate::grants::Grants;
+use crate::kinds::ObjectSet;
+use crate::namespaces;
+use crate::snapshot::Snapshot;
+use crate::status::{Reason, Refusal};
+
+/// Our Gateways by name.
+pub(crate) type Gateways<'a> = BTreeMap<&'a ObjectKey, OurGateway<'a>>;
+
+/// A Gateway of ours.
+pub(crate) struct OurGateway<'a> {
+    /// The object.
+    pub(crate) object: &'a Gateway,
+    /// Why nothing of it is taken.
+    pub(crate) refusal: Option<Refusal>,
+    /// Why a reference outside of its listeners cannot be followed.
+    pub(crate) unresolved: Option<Refusal>,
+    /// Its listeners, in the order of the object, each name once.
+    pub(crate) listeners: Vec<OurListener<'a>>,
+    /// What no status can say.
+    pub(crate) notes: Vec<Note>,
+}
+
+/// A listener of a Gateway of ours.
+pub(crate) struct OurListener<'a> {
+    /// As the user wrote it.
+    pub(crate) spec: &'a api::Listener,
+    /// The hosts it claims; `None` is all.
+    pub(crate) hostname: Option<Hostname>,
+    /// The kinds of routes that it can carry and that the user lets attach.
+    pub(crate) kinds: BTreeSet<RouteKind>,
+    /// Why it is not accepted; a conflict among other reasons.
+    pub(crate) refusal: Option<Refusal>,
+    /// Whether `refusal` is a conflict with other listeners.
+    pub(crate) conflicted: bool,
+    /// Why a reference of it cannot be followed, or a kind of route not be carried.
+    pub(crate) unresolved: Option<Refusal>,
+    /// The certificates that could be resolved, in the order of the object.
+    pub(crate) certificates: Vec<(CertificateKey, Arc<Certificate>)>,
+    /// Until when they are valid, for people.
+    pub(crate) validity: Vec<String>,
+    /// Listeners of the same port whose hostnames overlap with this one's, under TLS.
+    pub(crate) overlaps: Vec<&'a SectionName>,
+    /// How much of it the data plane gets.
+    pub(crate) service: Service,
+}
+
+/// How much of a listener the data plane gets.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Service {
+    /// The listener with its routes.
+    Full,
+    /// The listener without routes and certificates. It claims its hostname and serves nothing there: requests for a host
+    /// whose security settings cannot be honoured are not for a less specific listener to serve without them.
+    Claim,
+    /// Nothing.
+    None,
+}
+
+/// Takes the Gateways that are ours and judges their listeners.
+pub(crate) fn resolve<'a>(
+    snapshot: &'a Snapshot,
+    classes: &Classes<'_>,
+    grants: &Grants<'_>,
+) -> Gateways<'a> {
+    let ours = snapshot.objects.gateways.iter().filter(|(_, gateway)| classes.claim(gateway));
+    ours.map(|(key, object)| (key, gateway(&snapshot.objects, classes, grants, key, object))).collect()
+}
+
+fn gateway<'a>(
+    objects: &ObjectSet,
+    classes: &Classes<'_>,
+    grants: &Grants<'_>,
+    key: &ObjectKey,
+    object: &'a Gateway,
+) -> OurGateway<'a> {
+    let refusal = classes.refusal(object).or_else(|| unsupported(&object.spec));
+    let mut names = BTreeSet::new();
+    let specs: Vec<&api::Listener> =
+        object.spec.listeners.iter().filter(|spec| names.insert(&spec.name)).collect();
+    let conflicts = conflicts::between(&specs);
+    let overlaps = conflicts::overlaps(&specs, &conflicts);
+    let mut notes = Vec::new();
+    let listeners = specs.into_iter().zip(conflicts).zip(overlaps).map(|((spec, conflict), overlaps)| {
+        notes.extend(ignored_options(key, spec));
+        listener(objects, grants, key, object, spec, conflict, overlaps)
+    });
+    let mut listeners: Vec<OurListener<'_>> = listeners.collect();
+    if refusal.is_some() {
+        listeners.iter_mut().for_each(|listener| listener.service = Service::None);
+    }
+    OurGateway { object, refusal, unresolved: backend_tls(&object.spec), listeners, notes }
+}
+
+fn listener<'a>(
+    objects: &ObjectSet,
+    grants: &Grants<'_>,
+    key: &ObjectKey,
+    gateway: &Gateway,
+    spec: &'a api::Listener,
+    conflict: Option<Refusal>,
+    overlaps: Vec<&'a SectionName>,
+) -> OurListener<'a> {
+    let hostname = hostname(spec);
+    let protocol = unsupported_protocol(spec);
+    let insecure = unsupported_settings(&gateway.spec, spec);
+    let service = match (&protocol, &conflict, &hostname, &insecure) {
+        (Some(_), ..) | (_, Some(_), ..) | (_, _, Err(_), _) => Service::None,
+        (.., Some(_)) => Service::Claim,
+        (None, None, Ok(_), None) => Service::Full,
+    };
+    let (kinds, unknown_kinds) = if protocol.is_some() { (BTreeSet::new(), None) } else { kinds(spec) };
+    let service = if service == Service::Full && kinds.is_empty() { Service::Claim } else { service };
+    let Certificates { found, validity, refusal: no_certificate } = match (&spec.protocol, &spec.tls) {
+        (ProtocolType::Https, tls) => certificates::resolve(objects, grants, key, tls.as_ref()),
+        _ => Certificates::default(),
+    };
+    let conflicted = protocol.is_none() && conflict.is_some();
+    let (hostname, bad_hostname) = match hostname {
+        Ok(hostname) => (hostname, None),
+        Err(refusal) => (None, Some(refusal)),
+    };
+    OurListener {
+        spec,
+        hostname,
+        kinds,
+        refusal: protocol.or(conflict).or(bad_hostname).or(insecure),
+        conflicted,
+        unresolved: no_certificate.or(unknown_kinds),
+        certificates: found,
+        validity,
+        overlaps,
+        service,
+    }
+}
+
+/// The hosts of a listener; absent and empty are all.
+pub(crate) fn hostname(spec: &api::Listener) -> Result<Option<Hostname>, Refusal> {
+    match spec.hostname.as_deref() {
+        None | Some("") => Ok(None),
+        Some(text) => text.parse().map(Some).map_err(|e| Reason::UnsupportedValue.because(format!("{e}"))),
+    }
+}
+
+fn unsupported_protocol(spec: &api::Listener) -> Option<Refusal> {
+    match spec.protocol {
+        ProtocolType::Http | ProtocolType::Https => None,
+        ProtocolType::Tls | ProtocolType::Tcp | ProtocolType::Udp | ProtocolType::Unknown(_) => {
+            let message = format!("protocol `{}` is not supported: use HTTP or HTTPS", spec.protocol);
+            Some(Reason::UnsupportedProtocol.because(message))
+        }
+    }
+}
+
+/// What a Gateway asks for that no part of it may be served without.
+fn unsupported(spec: &GatewaySpec) -> Option<Refusal> {
+    if let Some(parameters) = spec.infrastructure.as_ref().and_then(|i| i.parameters_ref.as_ref()) {
+        return Some(classes::unknown_parameters(parameters));
+    }
+    let address =
+        spec.addresses.iter().find(|a| a.kind.as_deref().is_some_and(|kind| kind != "IPAddress"))?;
+    let kind = address.kind.as_deref().unwrap_or_default();
+    Some(
+        Reason::UnsupportedAddress
+            .because(format!("addresses of type `{kind}` are not supported: use IPAddress")),
+    )
+}
+
+/// Settings that say how safe a listener has to be and that we cannot honour: without them it is not served.
+fn unsupported_settings(gateway: &GatewaySpec, spec: &api::Listener) -> Option<Refusal> {
+    if spec.protocol == ProtocolType::Https && has(&gateway.tls, "frontend") {
+        let message = "the Gateway's tls.frontend is not supported, and without it clients would not be validated: remove it";
+        return Some(Reason::NoValidCACertificate.because(message));
+    }
+    if let Some(field) = unknown_field(&gateway.tls) {
+        return Some(unsupported_field(&format!("the Gateway's tls.{field}")));
+    }
+    if let Some(field) = spec.unknown.keys().next() {
+        return Some(unsupported_field(field));
+    }
+    spec.tls.as_ref().and_then(|tls| unsupported_tls(spec, tls)).or_else(|| unknown_namespaces(spec))
+}
+
+fn unsupported_tls(spec: &api::Listener, tls: &ListenerTls) -> Option<Refusal> {
+    if spec.protocol != ProtocolType::Https {
+        return Some(unsupported_field(&format!("tls on a listener of protocol {}", spec.protocol)));
+    }
+    if let Some(field) = tls.unknown.keys().next() {
+        return Some(unsupported_field(&format!("tls.{field}")));
+    }
+    match &tls.mode {
+        None | Some(CertificateMode::Terminate) => None,
+        Some(mode @ (CertificateMode::Passthrough | CertificateMode::Unknown(_))) => {
+            let message = format!("tls.mode `{mode}` is not supported for protocol HTTPS: use Terminate");
+            Some(Reason::UnsupportedValue.because(message))
+        }
+    }
+}
+
+fn unsupported_field(field: &str) -> Refusal {
+    Reason::UnsupportedValue
+        .because(format!("{field} is not supported: remove it, then this listener is served"))
+}
+
+/// Why the choice of namespaces takes none, if it is because of a mistake.
+fn unknown_namespaces(spec: &api::Listener) -> Option<Refusal> {
+    let namespaces = spec.allowed_routes.as_ref()?.namespaces.as_ref()?;
+    match (&namespaces.from, &namespaces.selector) {
+        (Some(FromNamespaces::Unknown(from)), _) => Some(Reason::UnsupportedValue.because(format!(
+            "allowedRoutes.namespaces.from `{from}` is not supported: use All, Same, Selector or None"
+        ))),
+        (Some(FromNamespaces::Selector), Some(selector)) => namespaces::mistake(selector),
+        (Some(FromNamespaces::Selector), None) => Some(
+            Reason::UnsupportedValue.because("allowedRoutes.namespaces.from is Selector: give a selector"),
+        ),
+        (None | Some(FromNamespaces::All | FromNamespaces::Same | FromNamespaces::None), _) => None,
+    }
+}
+
+/// Client certificates towards backends: there is no TLS towards backends that could carry them.
+fn backend_tls(spec: &GatewaySpec) -> Option<Refusal> {
+    has(&spec.tls, "backend").then(|| {
+        Reason::InvalidClientCertificateRef
+            .because("tls.backend is not supported, so backends see no client certificate: remove it")
+    })
+}
+
+fn has(tls: &Option<Value>, field: &str) -> bool {
+    tls.as_ref().and_then(|tls| tls.get(field)).is_some_and(|value| !value.is_null())
+}
+
+fn unknown_field(tls: &Option<Value>) -> Option<&String> {
+    tls.as_ref()?.as_object()?.keys().find(|key| !matches!(key.as_str(), "frontend" | "backend"))
+}
+
+/// The kinds that a listener carries, and the refusal of those that it cannot.
+fn kinds(spec: &api::Listener) -> (BTreeSet<RouteKind>, Option<Refusal>) {
+    let wanted = spec.allowed_routes.as_ref().map(|allowed| allowed.kinds.as_slice()).unwrap_or_default();
+    if wanted.is_empty() {
+        return (BTreeSet::from([RouteKind::Grpc, RouteKind::Http]), None);
+    }
+    let known = wanted.iter().filter_map(route_kind).collect();
+    let unknown: Vec<&str> =
+        wanted.iter().filter(|w| route_kind(w).is_none()).map(|w| w.kind.as_str()).collect();
+    let refusal = (!unknown.is_empty()).then(|| {
+        Reason::InvalidRouteKinds.because(format!(
+            "a listener of protocol {} cannot carry routes of kind {}: use HTTPRoute or GRPCRoute",
+            spec.protocol,
+            unknown.join(", ")
+        ))
+    });
+    (known, refusal)
+}
+
+fn route_kind(wanted: &RouteGroupKind) -> Option<RouteKind> {
+    match (wanted.group.as_deref().unwrap_or(GROUP), wanted.kind.as_str()) {
+        (GROUP, "HTTPRoute") => Some(RouteKind::Http),
+        (GROUP, "GRPCRoute") => Some(RouteKind::Grpc),
+        _ => None,
+    }
+}
+
+fn ignored_options(key: &ObjectKey, spec: &api::Listener) -> Option<Note> {
+    let options = &spec.tls.as_ref()?.options;
+    let names: Vec<&str> = options.keys().map(String::as_str).collect();
+    (!names.is_empty()).then(|| Note {
+        kind: "Gateway",
+        object: key.clone(),
+        message: format!("tls.options of listener `{}` have no effect: {}", spec.name, names.join(", ")),
+    })
+}

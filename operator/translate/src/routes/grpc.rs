@@ -1,0 +1,88 @@
+//! Rules of a GRPCRoute: service and method are the two segments of the path.
+
+use postern_config::{PathMatch, RouteMatch, Timeouts};
+
+use super::Draft;
+use super::http::{headers, keep, regex, unknown, unsupported};
+use crate::api::{GrpcMethodMatch, GrpcMethodMatchType, GrpcRouteMatch, GrpcRouteRule, GrpcRouteSpec};
+use crate::status::{Reason, Refusal};
+
+/// Reads the rules.
+pub(super) fn drafts(spec: &GrpcRouteSpec) -> Vec<Draft<'_>> {
+    spec.rules.iter().enumerate().map(|(index, rule)| draft(index, rule)).collect()
+}
+
+fn draft(index: usize, rule: &GrpcRouteRule) -> Draft<'_> {
+    let mut refusals = Vec::new();
+    unsupported(&mut refusals, "sessionPersistence", &rule.session_persistence);
+    unknown(&mut refusals, &rule.unknown);
+    let mut matches: Vec<RouteMatch> =
+        rule.matches.iter().map(|wanted| route_match(&mut refusals, wanted)).collect();
+    if matches.is_empty() {
+        matches.push(RouteMatch::default());
+    }
+    Draft {
+        index,
+        name: rule.name.as_ref(),
+        matches,
+        filters: &rule.filters,
+        backends: &rule.backend_refs,
+        timeouts: Timeouts::default(),
+        refusals,
+    }
+}
+
+fn route_match(refusals: &mut Vec<Refusal>, wanted: &GrpcRouteMatch) -> RouteMatch {
+    unknown(refusals, &wanted.unknown);
+    let path = wanted.method.as_ref().and_then(|method| keep(refusals, path_match(method)));
+    RouteMatch {
+        path: path.unwrap_or_default(),
+        headers: headers(refusals, &wanted.headers),
+        ..RouteMatch::default()
+    }
+}
+
+/// The path of `/service/method`. A service alone is a prefix of it, so that longer services come first, as the
+/// specification asks; a method alone is an expression, which comes after all services.
+fn path_match(wanted: &GrpcMethodMatch) -> Result<PathMatch, Refusal> {
+    if let Some(field) = wanted.unknown.keys().next() {
+        return Err(Reason::UnsupportedValue
+            .because(format!("the field `{field}` of a method match is not known: remove it")));
+    }
+    let given = |name: &Option<String>| name.clone().filter(|name| !name.is_empty());
+    let (service, method) = (given(&wanted.service), given(&wanted.method));
+    match wanted.kind.as_ref().unwrap_or(&GrpcMethodMatchType::Exact) {
+        GrpcMethodMatchType::Exact => {
+            if let Some(name) = service.iter().chain(&method).find(|name| !is_name(name)) {
+                let message = format!("`{name}` cannot be the name of a gRPC service or method");
+                return Err(Reason::UnsupportedValue.because(message));
+            }
+            Ok(match (service, method) {
+                (Some(service), Some(method)) => PathMatch::Exact(format!("/{service}/{method}")),
+                (Some(service), None) => PathMatch::PathPrefix(format!("/{service}")),
+                (None, Some(method)) => {
+                    PathMatch::RegularExpression(format!("/[^/]+/{}", method.replace('.', r"\.")))
+                }
+                (None, None) => PathMatch::default(),
+            })
+        }
+        GrpcMethodMatchType::RegularExpression => {
+            for (what, pattern) in [("gRPC service", &service), ("gRPC method", &method)] {
+                pattern.as_ref().map_or(Ok(()), |pattern| regex(what, pattern))?;
+            }
+            let part =
+                |pattern: Option<String>| pattern.map_or("[^/]+".into(), |pattern| format!("(?:{pattern})"));
+            let whole = format!("/{}/{}", part(service), part(method));
+            regex("gRPC service and method", &whole)?;
+            Ok(PathMatch::RegularExpression(whole))
+        }
+        GrpcMethodMatchType::Unknown(kind) => Err(Reason::UnsupportedValue.because(format!(
+            "the method match type `{kind}` is not supported: use Exact or RegularExpression"
+        ))),
+    }
+}
+
+/// Whether a name may stand in a gRPC path: nothing that would need escaping in a path or, but for the dot, in an expression.
+fn is_name(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'))
+}

@@ -1,0 +1,193 @@
+//! Rules of routes: what each matches, what it does, and why it cannot.
+
+mod grpc;
+mod http;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use postern_config::{
+    AppProtocol, BackendKey, BackendRef, Fault, Filter, ObjectKey, RouteKind, RouteMatch, RouteName,
+    RouteRule, RuleAction, Target, Timeouts,
+};
+
+use crate::api::{GROUP, GrpcRouteSpec, HttpBackendRef, HttpFilter, HttpRouteSpec, ParentReference};
+use crate::attach::Attached;
+use crate::backends;
+use crate::filters::{self, Position};
+use crate::grants::{Grants, Referrer};
+use crate::kinds::ObjectSet;
+use crate::status::{ConditionType, Reason, Refusal};
+
+/// A route of any kind.
+pub(crate) struct AnyRoute<'a> {
+    pub(crate) name: RouteName,
+    pub(crate) metadata: &'a ObjectMeta,
+    pub(crate) parent_refs: &'a [ParentReference],
+    pub(crate) hostnames: &'a [String],
+    pub(crate) spec: AnySpec<'a>,
+}
+
+/// The spec of a route.
+pub(crate) enum AnySpec<'a> {
+    Grpc(&'a GrpcRouteSpec),
+    Http(&'a HttpRouteSpec),
+}
+
+/// What became of the rules of one route.
+#[derive(Default)]
+pub(crate) struct Rules {
+    /// All of them, in the order of the object.
+    pub(crate) rules: Vec<RouteRule>,
+    /// The ones that we cannot honour: index and why.
+    pub(crate) dropped: Vec<(usize, Refusal)>,
+    /// References that may not or cannot be followed: index of the rule and why.
+    pub(crate) unresolved: Vec<(usize, Refusal)>,
+}
+
+impl Rules {
+    /// Why the route is not accepted by anybody: none of its rules can be honoured.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        let (_, first) = self.dropped.first()?;
+        let all = self.dropped.len() == self.rules.len();
+        all.then(|| first.reason.because(format!("no rule can be served: {}", numbered(&self.dropped))))
+    }
+}
+
+/// Refusals for a message, with the numbers of their rules.
+pub(crate) fn numbered(refusals: &[(usize, Refusal)]) -> String {
+    refusals
+        .iter()
+        .map(|(index, refusal)| format!("rule {index}: {}", refusal.message))
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+/// All routes of all kinds.
+pub(crate) fn all(objects: &ObjectSet) -> impl Iterator<Item = AnyRoute<'_>> {
+    let grpc = objects.grpc_routes.iter().map(|(key, route)| AnyRoute {
+        name: name(RouteKind::Grpc, key),
+        metadata: &route.metadata,
+        parent_refs: &route.spec.parent_refs,
+        hostnames: &route.spec.hostnames,
+        spec: AnySpec::Grpc(&route.spec),
+    });
+    let http = objects.http_routes.iter().map(|(key, route)| AnyRoute {
+        name: name(RouteKind::Http, key),
+        metadata: &route.metadata,
+        parent_refs: &route.spec.parent_refs,
+        hostnames: &route.spec.hostnames,
+        spec: AnySpec::Http(&route.spec),
+    });
+    grpc.chain(http)
+}
+
+fn name(kind: RouteKind, key: &ObjectKey) -> RouteName {
+    RouteName { key: key.clone(), kind }
+}
+
+/// Translates the rules of the attached routes. They are the same for every parent.
+pub(crate) fn translate(
+    objects: &ObjectSet,
+    grants: &Grants<'_>,
+    attached: &Attached<'_>,
+) -> BTreeMap<RouteName, Rules> {
+    let of = |(name, attached): (&RouteName, &crate::attach::AttachedRoute<'_>)| {
+        let drafts = match attached.route.spec {
+            AnySpec::Grpc(spec) => grpc::drafts(spec),
+            AnySpec::Http(spec) => http::drafts(spec),
+        };
+        let mut rules = Rules::default();
+        for draft in drafts {
+            draft.finish(objects, grants, name, &mut rules);
+        }
+        (name.clone(), rules)
+    };
+    attached.routes.iter().map(of).collect()
+}
+
+/// A rule with its matches read, the rest as the user wrote it.
+pub(crate) struct Draft<'a> {
+    pub(crate) index: usize,
+    pub(crate) name: Option<&'a String>,
+    /// What the rule takes. Where `refusals` has an entry, it takes at least what the user meant.
+    pub(crate) matches: Vec<RouteMatch>,
+    pub(crate) filters: &'a [HttpFilter],
+    pub(crate) backends: &'a [HttpBackendRef],
+    pub(crate) timeouts: Timeouts,
+    /// Why the rule cannot be honoured, as far as it is known.
+    pub(crate) refusals: Vec<Refusal>,
+}
+
+impl Draft<'_> {
+    fn finish(mut self, objects: &ObjectSet, grants: &Grants<'_>, route: &RouteName, to: &mut Rules) {
+        let filters = self.filters(self.filters, Position::Rule, route.kind);
+        if filters.iter().any(|filter| matches!(filter, Filter::RequestRedirect(_)))
+            && !self.backends.is_empty()
+        {
+            let message = "a RequestRedirect cannot have backendRefs: remove one of the two";
+            self.refusals.push(Reason::UnsupportedValue.because(message));
+        }
+        let mut backends = Vec::with_capacity(self.backends.len());
+        for wanted in self.backends {
+            let filters = self.filters(&wanted.filters, Position::Backend, route.kind);
+            let (target, protocol) = match backend(objects, grants, route, wanted) {
+                Ok((key, protocol)) => (Target::Backend(key), protocol),
+                Err(refusal) => {
+                    let fault = Fault::from(&refusal);
+                    to.unresolved.push((self.index, refusal));
+                    (Target::Invalid(fault), AppProtocol::default())
+                }
+            };
+            backends.push(BackendRef { target, protocol, weight: wanted.weight.unwrap_or(1), filters });
+        }
+        let action = match self.refusals.first() {
+            Some(refusal) => RuleAction::Fail(refusal.into()),
+            None => RuleAction::Forward { filters, backends, timeouts: self.timeouts },
+        };
+        for refusal in self.refusals {
+            match refusal.reason.condition_of_route() {
+                ConditionType::ResolvedRefs => to.unresolved.push((self.index, refusal)),
+                _ if to.dropped.last().is_some_and(|(index, _)| *index == self.index) => {}
+                _ => to.dropped.push((self.index, refusal)),
+            }
+        }
+        to.rules.push(RouteRule {
+            index: self.index,
+            name: self.name.cloned(),
+            matches: self.matches,
+            action,
+        });
+    }
+
+    fn filters(&mut self, filters: &[HttpFilter], position: Position, kind: RouteKind) -> Vec<Filter> {
+        filters::translate(filters, position, kind, &self.matches).unwrap_or_else(|refusal| {
+            self.refusals.push(refusal);
+            Vec::new()
+        })
+    }
+}
+
+fn backend(
+    objects: &ObjectSet,
+    grants: &Grants<'_>,
+    route: &RouteName,
+    wanted: &HttpBackendRef,
+) -> Result<(BackendKey, AppProtocol), Refusal> {
+    let kind = route.kind.to_string();
+    let from = Referrer { group: GROUP, kind: &kind, namespace: &route.key.namespace };
+    let (key, protocol) = backends::resolve(objects, grants, from, &wanted.reference)?;
+    Ok((key, if route.kind == RouteKind::Grpc { AppProtocol::H2c } else { protocol }))
+}
+
+/// The backends that rules forward to.
+pub(crate) fn backends_of(rules: &[RouteRule]) -> BTreeSet<&BackendKey> {
+    let actions = rules.iter().map(|rule| &rule.action);
+    let references = actions.flat_map(|action| match action {
+        RuleAction::Forward { backends, .. } => backends.as_slice(),
+        RuleAction::Fail(_) => &[],
+    });
+    references
+        .filter_map(|reference| if let Target::Backend(key) = &reference.target { Some(key) } else { None })
+        .collect()
+}

@@ -1,0 +1,161 @@
+//! Why something was or was not taken, in the API's own words.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use postern_config::Fault;
+
+use crate::api::{Condition, ConditionStatus};
+
+macro_rules! names {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+        pub(crate) enum $name { $($(#[$doc])* $variant,)+ }
+
+        impl $name {
+            /// As it stands in a status.
+            pub(crate) fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => stringify!($variant),)+ }
+            }
+        }
+    };
+}
+
+names! {
+    /// The types of our conditions.
+    ConditionType { Accepted, Conflicted, OverlappingTLSConfig, PartiallyInvalid, Programmed, ResolvedRefs, }
+}
+
+names! {
+    /// The reasons of our conditions.
+    Reason {
+        Accepted,
+        /// The load balancer or the network has given no address yet.
+        AddressNotAssigned,
+        /// A requested address was not given.
+        AddressNotUsable,
+        BackendNotFound,
+        HostnameConflict,
+        IncompatibleFilters,
+        /// Not programmed because of another condition.
+        Invalid,
+        InvalidCertificateRef,
+        InvalidClientCertificateRef,
+        InvalidKind,
+        InvalidParameters,
+        InvalidRouteKinds,
+        ListenersNotResolved,
+        ListenersNotValid,
+        NoConflicts,
+        NoMatchingListenerHostname,
+        NoMatchingParent,
+        NotAllowedByListeners,
+        NoValidCACertificate,
+        OverlappingHostnames,
+        /// It will be right soon, with nothing to do.
+        Pending,
+        PortUnavailable,
+        Programmed,
+        ProtocolConflict,
+        RefNotPermitted,
+        ResolvedRefs,
+        UnsupportedAddress,
+        UnsupportedProtocol,
+        UnsupportedValue,
+    }
+}
+
+impl Reason {
+    /// The refusal for this reason, with a sentence for the author: the fact, then what to do.
+    pub(crate) fn because(self, message: impl Into<String>) -> Refusal {
+        Refusal { reason: self, message: message.into() }
+    }
+
+    /// Which condition of a route a rule's refusal shows in: a reference that may not or cannot be followed is one thing,
+    /// a rule that means nothing to us another.
+    pub(crate) fn condition_of_route(self) -> ConditionType {
+        match self {
+            Self::BackendNotFound | Self::InvalidKind | Self::RefNotPermitted | Self::UnsupportedProtocol => {
+                ConditionType::ResolvedRefs
+            }
+            _ => ConditionType::Accepted,
+        }
+    }
+}
+
+/// Why something that a user wrote is not taken.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Refusal {
+    /// The API's reason.
+    pub(crate) reason: Reason,
+    /// The fact, then what to do.
+    pub(crate) message: String,
+}
+
+impl From<&Refusal> for Fault {
+    fn from(refusal: &Refusal) -> Self {
+        Self { reason: refusal.reason.as_str().into(), message: refusal.message.clone() }
+    }
+}
+
+/// The conditions of one object, all of one generation.
+pub(crate) struct Conditions {
+    generation: i64,
+    list: Vec<Condition>,
+}
+
+impl Conditions {
+    /// Conditions that speak of this object.
+    ///
+    /// The API server numbers generations from 1, so an object from a file, which has none, is at its first.
+    pub(crate) fn of(metadata: &ObjectMeta) -> Self {
+        Self { generation: metadata.generation.unwrap_or(1), list: Vec::new() }
+    }
+
+    /// Adds a condition that holds.
+    pub(crate) fn yes(self, kind: ConditionType, reason: Reason, message: impl Into<String>) -> Self {
+        self.add(kind, ConditionStatus::True, reason, message.into())
+    }
+
+    /// Adds a condition that does not hold.
+    pub(crate) fn no(self, kind: ConditionType, refusal: &Refusal) -> Self {
+        self.add(kind, ConditionStatus::False, refusal.reason, refusal.message.clone())
+    }
+
+    /// Adds a condition that holds unless there is a refusal.
+    pub(crate) fn unless(
+        self,
+        refusal: Option<&Refusal>,
+        kind: ConditionType,
+        reason: Reason,
+        message: impl Into<String>,
+    ) -> Self {
+        match refusal {
+            Some(refusal) => self.no(kind, refusal),
+            None => self.yes(kind, reason, message),
+        }
+    }
+
+    pub(crate) fn add(
+        mut self,
+        kind: ConditionType,
+        status: ConditionStatus,
+        reason: Reason,
+        message: String,
+    ) -> Self {
+        self.list.push(Condition {
+            kind: kind.as_str().into(),
+            status,
+            reason: reason.as_str().into(),
+            message,
+            observed_generation: Some(self.generation),
+            last_transition_time: None,
+        });
+        self
+    }
+
+    /// The conditions in the order of their types.
+    pub(crate) fn sorted(mut self) -> Vec<Condition> {
+        self.list.sort_by(|a, b| a.kind.cmp(&b.kind));
+        self.list
+    }
+}
