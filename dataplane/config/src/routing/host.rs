@@ -75,15 +75,13 @@ impl<T> HostMap<T> {
         if let Some(found) = self.exact.get(host).and_then(&mut f) {
             return Some(found);
         }
-        if !self.wildcard.is_empty() {
-            // Dots from the left are suffixes from the longest. A wildcard stands for at least one character.
-            for (at, byte) in host.bytes().enumerate().skip(1) {
-                if byte == b'.'
-                    && self.suffixes.contains(host.len() - at)
-                    && let Some(found) = self.wildcard.get(&host[at..]).and_then(&mut f)
-                {
-                    return Some(found);
-                }
+        // A wildcard stands for at least one character before the dot.
+        for length in self.suffixes.descending_from(host.len().saturating_sub(1)) {
+            let at = host.len() - length;
+            if host.as_bytes().get(at) == Some(&b'.')
+                && let Some(found) = self.wildcard.get(&host[at..]).and_then(&mut f)
+            {
+                return Some(found);
             }
         }
         self.all.as_ref().and_then(f)

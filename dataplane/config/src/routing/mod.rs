@@ -15,8 +15,10 @@
 //! * **Query**: names and values after percent-decoding, `+` being a space, case-sensitive; the first entry of a name counts.
 //! * **Regular expressions**: [`check_regex`].
 
+mod bucket;
 mod candidate;
 mod explain;
+mod expressions;
 mod header;
 mod host;
 mod lengths;

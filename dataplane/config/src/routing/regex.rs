@@ -10,7 +10,7 @@ use regex_syntax::hir::{Hir, Look};
 
 /// Bytes of a compiled expression. `[a-z0-9-]{1,63}` takes some thousands; what takes more than this is nested
 /// repetition.
-const EXPRESSION_LIMIT: usize = 256 << 10;
+pub(super) const EXPRESSION_LIMIT: usize = 256 << 10;
 
 /// Bytes up to which an expression becomes a table with one step a byte and no memory of its own per search.
 const TABLE_LIMIT: usize = 32 << 10;
@@ -26,6 +26,7 @@ pub fn check_regex(pattern: &str) -> Result<(), String> {
 /// An expression to match whole texts with. One that cannot be served matches nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
+    text: Arc<str>,
     engine: Option<Arc<Engine>>,
 }
 
@@ -39,7 +40,12 @@ enum Engine {
 
 impl Pattern {
     pub(super) fn new(pattern: &str) -> Self {
-        Self { engine: Engine::new(pattern).ok().map(Arc::new) }
+        Self { text: pattern.into(), engine: Engine::new(pattern).ok().map(Arc::new) }
+    }
+
+    /// The expression as it was written, if it can be served.
+    pub(super) fn text(&self) -> Option<&str> {
+        self.engine.is_some().then_some(&*self.text)
     }
 
     #[inline]
@@ -78,7 +84,7 @@ impl Engine {
 
 /// The expression between anchors. They are added to the parsed expression, not to its text, so that nothing written in
 /// it (`a|b`, `(?x) #`) can get around them.
-fn parse(pattern: &str) -> Result<Hir, String> {
+pub(super) fn parse(pattern: &str) -> Result<Hir, String> {
     let config = syntax::Config::new().unicode(false).utf8(false).nest_limit(64);
     let hir = syntax::parse_with(pattern, &config).map_err(|error| last_line(&error.to_string()))?;
     Ok(Hir::concat(vec![Hir::look(Look::Start), hir, Hir::look(Look::End)]))

@@ -1,9 +1,9 @@
 //! From a port and a request to the rule that takes it.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
+use super::bucket::Bucket;
 use super::host::HostMap;
 use super::path::merge_slashes;
 use super::{Candidate, Explanation, Request, Rule, Selected};
@@ -26,7 +26,7 @@ pub struct ListenerTable<A> {
     hostname: Option<Hostname>,
     /// In the order of precedence, so those of one hostname stand together.
     candidates: Vec<Candidate<A>>,
-    hosts: HostMap<Range<usize>>,
+    hosts: HostMap<Bucket>,
 }
 
 impl<A> RouteTable<A> {
@@ -119,7 +119,7 @@ impl<A> ListenerTable<A> {
         let mut hosts = HostMap::default();
         let mut start = 0;
         for bucket in candidates.chunk_by(|a, b| a.hostname() == b.hostname()) {
-            hosts.insert(bucket[0].hostname(), start..start + bucket.len());
+            hosts.insert(bucket[0].hostname(), Bucket::new(start, bucket));
             start += bucket.len();
         }
         Self { name: name.clone(), hostname: listener.hostname.clone(), candidates, hosts }
@@ -145,10 +145,8 @@ impl<A> ListenerTable<A> {
     /// When no match under the most specific hostname holds, those under the next one are looked at.
     pub fn select(&self, request: &Request<'_>) -> Option<Selected<'_, A>> {
         let path = merge_slashes(request.path);
-        let candidate = self.hosts.find_map(request.host, |bucket| {
-            let mut candidates = self.candidates[bucket.clone()].iter();
-            candidates.find(|candidate| candidate.path.holds(&path) && candidate.holds_beside_path(request))
-        })?;
+        let candidate =
+            self.hosts.find_map(request.host, |bucket| bucket.first(&self.candidates, &path, request))?;
         Some(Selected { action: candidate.rule().action(), candidate })
     }
 

@@ -1,0 +1,144 @@
+//! The candidates under one hostname, found by path.
+//!
+//! They stand in the order of precedence, and that order begins with the path: exact paths, prefixes from the longest,
+//! expressions, the prefix `/`. So candidates with the same path are a run, and the runs that a path can match are
+//! looked up in that same order. A prefix is looked up as a whole at each segment's end where a prefix of that length
+//! exists: the answer of a trie, in one step for most paths instead of one for each segment.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+
+use super::candidate::PathCondition;
+use super::expressions::Expressions;
+use super::lengths::Lengths;
+use super::{Candidate, Request};
+
+/// Up to so many candidates are quicker to look at than to look up.
+const FEW: usize = 4;
+
+/// So many expressions are quicker to match together than one after another.
+const MANY_EXPRESSIONS: usize = 8;
+
+/// The candidates under one hostname.
+pub(super) struct Bucket {
+    /// Where they stand among the listener's.
+    candidates: Range<u32>,
+    index: Option<Box<Index>>,
+}
+
+/// Candidates of a bucket that stand together, counted from its first.
+type Run = Range<u32>;
+
+#[derive(Default)]
+struct Index {
+    exact: HashMap<Arc<str>, Run, RandomState>,
+    prefixes: HashMap<Arc<str>, Run, RandomState>,
+    /// The lengths of the prefixes.
+    lengths: Lengths,
+    expressions: Run,
+    /// The expressions in one, if they are many.
+    together: Option<Expressions>,
+    everything: Run,
+}
+
+impl Bucket {
+    /// A bucket of the candidates that stand at `start` among the listener's, in the order of precedence.
+    pub(super) fn new<A>(start: usize, candidates: &[Candidate<A>]) -> Self {
+        let index = (candidates.len() > FEW).then(|| Box::new(Index::new(candidates)));
+        Self { candidates: position(start)..position(start + candidates.len()), index }
+    }
+
+    /// The first candidate that takes the request, whose path is `path` with slashes merged.
+    #[inline]
+    pub(super) fn first<'a, A>(
+        &self,
+        listener: &'a [Candidate<A>],
+        path: &str,
+        request: &Request<'_>,
+    ) -> Option<&'a Candidate<A>> {
+        let candidates = of_run(listener, &self.candidates);
+        match &self.index {
+            Some(index) => index.first(candidates, path, request),
+            None => candidates.iter().find(|c| c.path.holds(path) && c.holds_beside_path(request)),
+        }
+    }
+}
+
+impl Index {
+    fn new<A>(candidates: &[Candidate<A>]) -> Self {
+        let mut index = Self::default();
+        let mut start = 0;
+        for run in candidates.chunk_by(|a, b| a.rank().path == b.rank().path) {
+            let end = start + position(run.len());
+            match &run[0].path {
+                PathCondition::Exact(path) => {
+                    index.exact.insert(Arc::clone(path), start..end);
+                }
+                PathCondition::Prefix(prefix) if prefix.is_empty() => index.everything = start..end,
+                PathCondition::Prefix(prefix) => {
+                    index.lengths.insert(prefix.len());
+                    index.prefixes.insert(Arc::clone(prefix), start..end);
+                }
+                PathCondition::RegularExpression(_) => {
+                    index.expressions = start..end;
+                    index.together = together(run);
+                }
+            }
+            start = end;
+        }
+        index
+    }
+
+    fn first<'a, A>(
+        &self,
+        candidates: &'a [Candidate<A>],
+        path: &str,
+        request: &Request<'_>,
+    ) -> Option<&'a Candidate<A>> {
+        let of = |run: &Run| of_run(candidates, run).iter().find(|c| c.holds_beside_path(request));
+        if let Some(found) = self.exact.get(path).and_then(of) {
+            return Some(found);
+        }
+        for length in self.lengths.descending_from(path.len()) {
+            let ends_segment = path.as_bytes().get(length).is_none_or(|next| *next == b'/');
+            if ends_segment && let Some(found) = self.prefixes.get(&path[..length]).and_then(of) {
+                return Some(found);
+            }
+        }
+        self.first_expression(candidates, path, request).or_else(|| of(&self.everything))
+    }
+
+    fn first_expression<'a, A>(
+        &self,
+        candidates: &'a [Candidate<A>],
+        path: &str,
+        request: &Request<'_>,
+    ) -> Option<&'a Candidate<A>> {
+        let candidates = of_run(candidates, &self.expressions);
+        match &self.together {
+            Some(expressions) => expressions.find_map(path.as_bytes(), |position| {
+                candidates.get(position).filter(|c| c.holds_beside_path(request))
+            }),
+            None => candidates.iter().find(|c| c.holds_beside_path(request) && c.path.holds(path)),
+        }
+    }
+}
+
+fn together<A>(run: &[Candidate<A>]) -> Option<Expressions> {
+    let patterns = run.iter().filter_map(|candidate| match &candidate.path {
+        PathCondition::RegularExpression(pattern) => Some(pattern),
+        PathCondition::Exact(_) | PathCondition::Prefix(_) => None,
+    });
+    (run.len() >= MANY_EXPRESSIONS).then(|| Expressions::new(patterns)).flatten()
+}
+
+fn of_run<'a, A>(candidates: &'a [Candidate<A>], run: &Run) -> &'a [Candidate<A>] {
+    &candidates[run.start as usize..run.end as usize]
+}
+
+fn position(index: usize) -> u32 {
+    u32::try_from(index).expect("a table of four thousand million candidates does not fit into memory")
+}
