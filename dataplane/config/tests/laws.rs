@@ -239,7 +239,7 @@ fn matches_request(wanted: &RouteMatch, ask: &Ask, path: &str) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn what_is_selected_is_what_wins_in_the_explanation(config in config(), asks in prop::collection::vec(ask(), 8)) {
