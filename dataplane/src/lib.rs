@@ -63,6 +63,7 @@ pub(crate) struct Shared {
 
 /// What only changes of the configuration touch.
 struct Control {
+    binds: Binds,
     ports: Ports,
     compiler: Compiler,
     workers: Workers,
@@ -84,11 +85,12 @@ impl Plane {
         let connections = Connections::new(&settings.limits);
         let metrics = Metrics::new(Arc::clone(&connections));
         let access_log = AccessLog::start(std::mem::take(&mut settings.access_log), metrics.clone())?;
+        let binds = std::mem::take(&mut settings.binds);
         let compiler = Compiler::new()?;
         let state = ArcSwap::from_pointee(State::empty());
         let shared = Arc::new(Shared { settings, state, metrics, access_log, connections });
         let workers = Workers::start(shared.settings.workers, &shared)?;
-        let control = Control { ports: Ports::default(), compiler, workers };
+        let control = Control { binds, ports: Ports::default(), compiler, workers };
         Ok(Self { shared, control: tokio::sync::Mutex::new(control) })
     }
 
@@ -99,17 +101,22 @@ impl Plane {
     /// configuration when this returns.
     pub async fn apply(&self, config: Arc<Config>) -> Applied {
         let mut control = self.control.lock().await;
-        let Control { ports, compiler, workers } = &mut *control;
+        let Control { binds, ports, compiler, workers } = &mut *control;
         let (state, refused) = compiler.compile(&config);
         let wanted = state.ports();
         // Connections that wait in the queue of a port that goes are still taken under the routes they were made for.
         ports.close_unwanted(&wanted, workers, self.shared.settings.drain).await;
         self.shared.state.store(Arc::new(state));
         // A new port is opened only now, so that its first connection finds its routes.
-        let (open, failed) = ports.open_wanted(&wanted, &self.shared.settings.binds, workers);
+        let (open, failed) = ports.open_wanted(&wanted, binds, workers);
         workers.sweep();
         self.shared.metrics.keep_rules(&compiler.rule_ids());
         Applied { open, failed, refused }
+    }
+
+    /// Binds ports that open from the next [`Plane::apply`] on at these addresses. What is open stays where it is.
+    pub async fn rebind(&self, binds: Binds) {
+        self.control.lock().await.binds = binds;
     }
 
     /// The metrics in OpenMetrics text form.
@@ -125,7 +132,7 @@ impl Plane {
     /// Takes no more connections, lets what is under way finish, and returns when all of it has, at the latest after
     /// `within`. What is left then is cut.
     pub async fn drain(self, within: Duration) {
-        let Control { mut ports, compiler: _, workers } = self.control.into_inner();
+        let Control { mut ports, workers, .. } = self.control.into_inner();
         ports.close_all(&workers, within).await;
         // Connections hear of the deadline themselves; the extra moment lets them say goodbye.
         let left =
