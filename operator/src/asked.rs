@@ -1,0 +1,129 @@
+//! The request that `route` is asked about: a method, a URL and headers.
+
+use std::str::FromStr;
+
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use postern_config::Scheme;
+use postern_config::routing::{self, Request, path};
+
+/// A request as a client would send it.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// As given.
+    pub url: String,
+    /// The method.
+    pub method: Method,
+    /// Whether TLS is spoken.
+    pub scheme: Scheme,
+    /// The port of the listener.
+    pub port: u16,
+    /// The host of the URL, which is the server name in the TLS handshake.
+    pub server_name: String,
+    /// The host that routing looks at: that of the header `Host` if there is one, else that of the URL.
+    pub host: String,
+    /// The path, normalized.
+    pub path: String,
+    /// What stands after `?`.
+    pub query: Option<String>,
+    /// The headers.
+    pub headers: HeaderMap,
+}
+
+/// `name: value`
+#[derive(Clone, Debug)]
+pub struct Header(HeaderName, HeaderValue);
+
+impl FromStr for Header {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text.split_once(':').ok_or("write 'NAME: VALUE'")?;
+        let name = name.trim().parse().map_err(|_| format!("`{name}` cannot be the name of a header"))?;
+        let value = HeaderValue::from_str(value.trim())
+            .map_err(|_| format!("`{value}` cannot be the value of a header"))?;
+        Ok(Self(name, value))
+    }
+}
+
+impl Asked {
+    /// Fails with a message when the URL is not one that a client of a Gateway could ask for.
+    pub fn new(method: Method, url: &str, headers: &[Header]) -> Result<Self, String> {
+        let uri: Uri = url.parse().map_err(|error| format!("`{url}` is not a URL: {error}"))?;
+        let scheme = match uri.scheme_str() {
+            Some("http") => Scheme::Http,
+            Some("https") => Scheme::Https,
+            Some(other) => return Err(format!("`{other}` is not http or https")),
+            None => return Err(format!("`{url}` has no scheme: write http://HOST[:PORT]/PATH")),
+        };
+        let authority = uri.authority().ok_or_else(|| format!("`{url}` has no host"))?;
+        let server_name = routing::host(authority.as_str()).into_owned();
+        let headers =
+            HeaderMap::from_iter(headers.iter().map(|Header(name, value)| (name.clone(), value.clone())));
+        let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let target = uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
+        Ok(Self {
+            url: url.into(),
+            method,
+            scheme,
+            port: authority.port_u16().unwrap_or(scheme.port()),
+            host: named.map_or_else(|| server_name.clone(), |host| routing::host(host).into_owned()),
+            server_name,
+            path: path::normalize(target.path()).into_owned(),
+            query: target.query().map(str::to_owned),
+            headers,
+        })
+    }
+
+    /// What routing looks at.
+    pub fn request(&self) -> Request<'_> {
+        let Self { host, path, query, method, headers, .. } = self;
+        Request { host, path, query: query.as_deref(), method, headers }
+    }
+}
+
+/// A method in any case: methods are upper case in practice, and nobody means `get` to be another than `GET`.
+pub fn method(text: &str) -> Result<Method, String> {
+    Method::from_bytes(text.to_ascii_uppercase().as_bytes()).map_err(|_| format!("`{text}` is not a method"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(url: &str, headers: &[&str]) -> Result<Asked, String> {
+        let headers: Vec<Header> = headers.iter().map(|text| text.parse().expect(text)).collect();
+        Asked::new(Method::GET, url, &headers)
+    }
+
+    #[test]
+    fn a_url_names_the_port_of_the_listener() {
+        for (url, port) in [
+            ("http://shop.test/", 80),
+            ("https://shop.test", 443),
+            ("http://shop.test:8080/a", 8080),
+            ("http://[::1]:81/", 81),
+        ] {
+            assert_eq!(asked(url, &[]).map(|asked| asked.port), Ok(port), "{url}");
+        }
+        assert_eq!(
+            asked("https://Shop.Test", &[]).map(|asked| (asked.host, asked.path)),
+            Ok(("shop.test".into(), "/".into()))
+        );
+    }
+
+    #[test]
+    fn the_header_host_is_what_routing_looks_at() {
+        let asked = asked("https://10.0.0.1/a/../b?x=1", &["Host: App.shop.test:443"]).expect("a request");
+        assert_eq!((asked.host.as_str(), asked.server_name.as_str()), ("app.shop.test", "10.0.0.1"));
+        assert_eq!((asked.path.as_str(), asked.query.as_deref()), ("/b", Some("x=1")));
+    }
+
+    #[test]
+    fn what_is_not_a_request_says_why() {
+        assert!(asked("app.shop.test/", &[]).expect_err("no scheme").contains("http://HOST"));
+        assert!(asked("ftp://app.shop.test/", &[]).expect_err("ftp").contains("not http or https"));
+        assert!("x-version".parse::<Header>().is_err());
+        assert!("a b: c".parse::<Header>().is_err());
+    }
+}

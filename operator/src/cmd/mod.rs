@@ -1,0 +1,8 @@
+//! The commands, one file each.
+
+pub mod completions;
+pub mod man;
+pub mod route;
+pub mod serve;
+pub mod status;
+pub mod table;

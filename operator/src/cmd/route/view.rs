@@ -1,0 +1,173 @@
+//! An explanation as it is printed: for programs as it stands, for people as text.
+
+use serde::Serialize;
+
+use crate::asked::Asked;
+use crate::columns::Columns;
+use crate::describe::{Answer, Share};
+use crate::output::{BAD, DIM, GOOD, TITLE, paint};
+
+/// Where the request goes and why.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explained {
+    pub request: RequestView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listener: Option<ListenerView>,
+    pub candidates: Vec<CandidateView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub winner: Option<Winner>,
+    pub filters: Vec<String>,
+    pub backends: Vec<Share>,
+    /// What Postern answers itself; absent when the request is forwarded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+    /// Why there is no HTTP answer at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// Whether it is forwarded or redirected.
+    pub is_served: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestView {
+    pub method: String,
+    pub url: String,
+    pub host: String,
+    pub port: u16,
+    pub path: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListenerView {
+    pub name: String,
+    pub port: u16,
+    pub protocol: &'static str,
+    pub hostname: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CandidateView {
+    pub name: String,
+    pub hostname: String,
+    pub conditions: String,
+    pub outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Winner {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beats_the_next_on: Option<String>,
+}
+
+impl Explained {
+    /// Nothing is known yet but the request.
+    pub fn new(asked: &Asked) -> Self {
+        let request = RequestView {
+            method: asked.method.to_string(),
+            url: asked.url.clone(),
+            host: asked.host.clone(),
+            port: asked.port,
+            path: asked.path.clone(),
+        };
+        Self {
+            request,
+            gateway: None,
+            listener: None,
+            candidates: Vec::new(),
+            winner: None,
+            filters: Vec::new(),
+            backends: Vec::new(),
+            answer: None,
+            refused: None,
+            is_served: false,
+        }
+    }
+
+    /// There is no HTTP answer.
+    pub fn refuse(self, because: String) -> Self {
+        Self { refused: Some(because), ..self }
+    }
+
+    /// Postern answers itself; a redirect is what the author wants, everything else is not.
+    pub fn answer(self, answer: Answer) -> Self {
+        Self { is_served: answer.status < 400, answer: Some(answer), ..self }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut text = format!("{}\n", paint(TITLE, format!("{} {}", self.request.method, self.request.url)));
+        if let Some(gateway) = &self.gateway {
+            text += &format!("gateway {gateway}");
+            if let Some(ListenerView { name, port, protocol, hostname }) = &self.listener {
+                text += &format!(", listener {name} (port {port}, {protocol}, hostname {hostname})");
+            }
+            text += "\n";
+        }
+        if !self.candidates.is_empty() {
+            text += &format!("\ncandidates in precedence order:\n{}", self.candidate_lines());
+        }
+        text += "\n";
+        if let Some(Winner { name, beats_the_next_on }) = &self.winner {
+            let by = beats_the_next_on.as_ref().map(|by| format!(" (beats the next candidate on {by})"));
+            text += &format!(
+                "winner: {}{}\n",
+                paint(GOOD, name),
+                by.unwrap_or_else(|| " (no other candidate matches)".into())
+            );
+        }
+        if !self.filters.is_empty() {
+            text += "filters:\n";
+            text.extend(self.filters.iter().map(|filter| format!("  {filter}\n")));
+        }
+        if !self.backends.is_empty() {
+            text += &format!("forward:\n{}", self.backend_lines());
+        }
+        if let Some(answer) = &self.answer {
+            let status = paint(if answer.status < 400 { GOOD } else { BAD }, answer.short());
+            text += &format!("answer: {status}, {}\n", answer.because);
+        }
+        if let Some(because) = &self.refused {
+            text += &format!("answer: {}, {because}\n", paint(BAD, "none"));
+        }
+        text
+    }
+
+    fn candidate_lines(&self) -> String {
+        let mut columns = Columns::new(2);
+        for (index, candidate) in self.candidates.iter().enumerate() {
+            let outcome = match (candidate.outcome, &candidate.because) {
+                ("matched", _) => paint(GOOD, "takes the request"),
+                ("outranked", Some(because)) => format!("matches, loses on {because}"),
+                (_, because) => paint(DIM, because.as_deref().unwrap_or_default()),
+            };
+            let number = format!("{}.", index + 1);
+            columns.row([&number, &candidate.name, &candidate.hostname, &candidate.conditions, &outcome]);
+        }
+        columns.render()
+    }
+
+    fn backend_lines(&self) -> String {
+        let mut columns = Columns::new(2);
+        for share in &self.backends {
+            let weight = format!("weight {} ({:.1}%)", share.weight, share.percent);
+            let to = match (&share.answer, &share.endpoints) {
+                (Some(answer), _) => format!("{}, {}", paint(BAD, answer.short()), answer.because),
+                (None, Some(endpoints)) => endpoints.join(", "),
+                (None, None) => paint(DIM, "endpoints unknown: no EndpointSlice of it in the input"),
+            };
+            columns.row([share.backend.as_deref().unwrap_or("invalid reference"), &weight, &to]);
+            share.filters.iter().for_each(|filter| columns.line(filter.as_str()));
+        }
+        columns.render()
+    }
+}
