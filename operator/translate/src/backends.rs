@@ -25,7 +25,7 @@ pub(crate) fn resolve(
     if (reference.group.as_str(), reference.kind.as_str()) != (SERVICE.group, SERVICE.kind) {
         let (group, kind, name) = (&reference.group, &reference.kind, &reference.name);
         let message =
-            format!("backendRef `{name}` is a {kind} of group `{group}`: only core Services are supported");
+            format!("the backend `{name}` is a {kind} of group `{group}`: only core Services are supported");
         return Err(Reason::InvalidKind.because(message));
     }
     let service =

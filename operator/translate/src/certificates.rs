@@ -64,7 +64,7 @@ fn follow(
     if (reference.group.as_str(), reference.kind.as_str()) != (SECRET.group, SECRET.kind) {
         let (group, kind) = (&reference.group, &reference.kind);
         return Err(refuse(format!(
-            "certificateRef names {kind} of group `{group}`: only core Secrets are supported"
+            "`certificateRefs` names {kind} of group `{group}`: only core Secrets are supported"
         )));
     }
     let key = ObjectKey::new(reference.namespace.as_ref().unwrap_or(&gateway.namespace), &reference.name);

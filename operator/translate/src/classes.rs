@@ -108,7 +108,7 @@ impl Classes<'_> {
 /// Why parameters are not taken. They may say how safe something has to be, so none are ignored.
 pub(crate) fn unknown_parameters(reference: &ParametersReference) -> Refusal {
     Reason::InvalidParameters.because(format!(
-        "parametersRef names {} `{}` of group `{}`, and no kind of parameters is supported: remove parametersRef",
+        "`parametersRef` names {} `{}` of group `{}`, and no kind of parameters is supported: remove it",
         reference.kind, reference.name, reference.group
     ))
 }

@@ -89,7 +89,7 @@ fn one(
             let field =
                 |name| filter.extension_ref.as_ref().and_then(|r| r.get(name)).and_then(|v| v.as_str());
             Err(Reason::InvalidKind.because(format!(
-                "extensionRef names {} of group `{}`, which is no filter that is known: remove it",
+                "`extensionRef` names {} of group `{}`, which is no filter that is known: remove it",
                 field("kind").unwrap_or("a kind"),
                 field("group").unwrap_or_default()
             )))

@@ -162,7 +162,7 @@ fn unsupported_protocol(spec: &api::Listener) -> Option<Refusal> {
     match spec.protocol {
         ProtocolType::Http | ProtocolType::Https => None,
         ProtocolType::Tls | ProtocolType::Tcp | ProtocolType::Udp | ProtocolType::Unknown(_) => {
-            let message = format!("protocol `{}` is not supported: use HTTP or HTTPS", spec.protocol);
+            let message = format!("the protocol `{}` is not supported: use HTTP or HTTPS", spec.protocol);
             Some(Reason::UnsupportedProtocol.because(message))
         }
     }
@@ -185,29 +185,29 @@ fn unsupported(spec: &GatewaySpec) -> Option<Refusal> {
 /// Settings that say how safe a listener has to be and that we cannot honour: without them it is not served.
 fn unsupported_settings(gateway: &GatewaySpec, spec: &api::Listener) -> Option<Refusal> {
     if spec.protocol == ProtocolType::Https && has(&gateway.tls, "frontend") {
-        let message = "the Gateway's tls.frontend is not supported, and without it clients would not be validated: remove it";
+        let message = "`tls.frontend` of the Gateway is not supported, and without it clients would not be validated: remove it";
         return Some(Reason::NoValidCACertificate.because(message));
     }
     if let Some(field) = unknown_field(&gateway.tls) {
-        return Some(unsupported_field(&format!("the Gateway's tls.{field}")));
+        return Some(unsupported_field(&format!("`tls.{field}` of the Gateway")));
     }
     if let Some(field) = spec.unknown.keys().next() {
-        return Some(unsupported_field(field));
+        return Some(unsupported_field(&format!("`{field}`")));
     }
     spec.tls.as_ref().and_then(|tls| unsupported_tls(spec, tls)).or_else(|| unknown_namespaces(spec))
 }
 
 fn unsupported_tls(spec: &api::Listener, tls: &ListenerTls) -> Option<Refusal> {
     if spec.protocol != ProtocolType::Https {
-        return Some(unsupported_field(&format!("tls on a listener of protocol {}", spec.protocol)));
+        return Some(unsupported_field(&format!("`tls` on a listener of protocol {}", spec.protocol)));
     }
     if let Some(field) = tls.unknown.keys().next() {
-        return Some(unsupported_field(&format!("tls.{field}")));
+        return Some(unsupported_field(&format!("`tls.{field}`")));
     }
     match &tls.mode {
         None | Some(CertificateMode::Terminate) => None,
         Some(mode @ (CertificateMode::Passthrough | CertificateMode::Unknown(_))) => {
-            let message = format!("tls.mode `{mode}` is not supported for protocol HTTPS: use Terminate");
+            let message = format!("the tls.mode `{mode}` is not supported for protocol HTTPS: use Terminate");
             Some(Reason::UnsupportedValue.because(message))
         }
     }
@@ -223,11 +223,11 @@ fn unknown_namespaces(spec: &api::Listener) -> Option<Refusal> {
     let namespaces = spec.allowed_routes.as_ref()?.namespaces.as_ref()?;
     match (&namespaces.from, &namespaces.selector) {
         (Some(FromNamespaces::Unknown(from)), _) => Some(Reason::UnsupportedValue.because(format!(
-            "allowedRoutes.namespaces.from `{from}` is not supported: use All, Same, Selector or None"
+            "`allowedRoutes.namespaces.from` is `{from}`, which is not supported: use All, Same, Selector or None"
         ))),
         (Some(FromNamespaces::Selector), Some(selector)) => namespaces::mistake(selector),
         (Some(FromNamespaces::Selector), None) => Some(
-            Reason::UnsupportedValue.because("allowedRoutes.namespaces.from is Selector: give a selector"),
+            Reason::UnsupportedValue.because("`allowedRoutes.namespaces.from` is Selector: give a selector"),
         ),
         (None | Some(FromNamespaces::All | FromNamespaces::Same | FromNamespaces::None), _) => None,
     }
@@ -237,7 +237,7 @@ fn unknown_namespaces(spec: &api::Listener) -> Option<Refusal> {
 fn backend_tls(spec: &GatewaySpec) -> Option<Refusal> {
     has(&spec.tls, "backend").then(|| {
         Reason::InvalidClientCertificateRef
-            .because("tls.backend is not supported, so backends see no client certificate: remove it")
+            .because("`tls.backend` is not supported, so backends see no client certificate: remove it")
     })
 }
 
@@ -282,6 +282,6 @@ fn ignored_options(key: &ObjectKey, spec: &api::Listener) -> Option<Note> {
     (!names.is_empty()).then(|| Note {
         kind: "Gateway",
         object: key.clone(),
-        message: format!("tls.options of listener `{}` have no effect: {}", spec.name, names.join(", ")),
+        message: format!("`tls.options` of listener `{}` have no effect: {}", spec.name, names.join(", ")),
     })
 }

@@ -41,7 +41,7 @@ pub(crate) fn mistake(selector: &LabelSelector) -> Option<Refusal> {
         }
     })?;
     Some(Reason::UnsupportedValue.because(format!(
-        "allowedRoutes.namespaces.selector has the expression `{} {}` for label `{}`: use In or NotIn with values, Exists or DoesNotExist without",
+        "`allowedRoutes.namespaces.selector` has the expression `{} {}` for label `{}`: use In or NotIn with values, Exists or DoesNotExist without",
         wrong.operator,
         wrong.values.iter().flatten().cloned().collect::<Vec<_>>().join(","),
         wrong.key

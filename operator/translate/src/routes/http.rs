@@ -47,7 +47,7 @@ fn draft(index: usize, rule: &HttpRouteRule) -> Draft<'_> {
 /// Refuses a field that has a value and that we do not honour.
 pub(super) fn unsupported(refusals: &mut Vec<Refusal>, field: &str, value: &Option<serde_json::Value>) {
     if value.is_some() {
-        refusals.push(Reason::UnsupportedValue.because(format!("{field} is not supported: remove it")));
+        refusals.push(Reason::UnsupportedValue.because(format!("`{field}` is not supported: remove it")));
     }
 }
 
@@ -169,8 +169,9 @@ fn timeouts(refusals: &mut Vec<Refusal>, wanted: &HttpRouteTimeouts) -> Timeouts
     let mut read = |field: &str, text: &Option<String>| {
         let text = text.as_ref()?;
         let parsed = durations::parse(text).ok_or_else(|| {
-            Reason::UnsupportedValue
-                .because(format!("timeouts.{field} `{text}` is no duration: write 500ms, 10s or 1m30s"))
+            Reason::UnsupportedValue.because(format!(
+                "`timeouts.{field}` is `{text}`, which is no duration: write 500ms, 10s or 1m30s"
+            ))
         });
         // HTTPRouteTimeouts: "a zero-valued timeout (\"0s\") SHOULD be interpreted as disabling the timeout"
         keep(refusals, parsed).filter(|duration| !duration.is_zero())
@@ -183,7 +184,7 @@ fn timeouts(refusals: &mut Vec<Refusal>, wanted: &HttpRouteTimeouts) -> Timeouts
         && backend_request > request
     {
         let message =
-            "timeouts.backendRequest is longer than timeouts.request, of which it is a part: shorten it";
+            "`timeouts.backendRequest` is longer than `timeouts.request`, of which it is a part: shorten it";
         refusals.push(Reason::UnsupportedValue.because(message));
     }
     timeouts

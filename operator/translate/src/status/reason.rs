@@ -67,7 +67,7 @@ names! {
 impl Reason {
     /// The refusal for this reason, with a sentence for the author: the fact, then what to do.
     pub(crate) fn because(self, message: impl Into<String>) -> Refusal {
-        Refusal { reason: self, message: message.into() }
+        Refusal { reason: self, message: sentence(message.into()) }
     }
 
     /// Which condition of a route a rule's refusal shows in: a reference that may not or cannot be followed is one thing,
@@ -89,6 +89,14 @@ pub(crate) struct Refusal {
     pub(crate) reason: Reason,
     /// The fact, then what to do.
     pub(crate) message: String,
+}
+
+/// Text with a capital letter first; names of fields and objects stand in backticks and stay as they are.
+fn sentence(mut text: String) -> String {
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    text
 }
 
 impl From<&Refusal> for Fault {
@@ -113,7 +121,7 @@ impl Conditions {
 
     /// Adds a condition that holds.
     pub(crate) fn yes(self, kind: ConditionType, reason: Reason, message: impl Into<String>) -> Self {
-        self.add(kind, ConditionStatus::True, reason, message.into())
+        self.add(kind, ConditionStatus::True, reason, sentence(message.into()))
     }
 
     /// Adds a condition that does not hold.
