@@ -106,7 +106,7 @@ fn judge(
     if allowed.is_empty() {
         let names: Vec<&str> = named.iter().map(|(_, listener)| listener.spec.name.as_str()).collect();
         return Err(Reason::NotAllowedByListeners.because(format!(
-            "listener {} of Gateway `{key}` does not take a {} of namespace `{}`: see its allowedRoutes",
+            "listener {} of Gateway `{key}` takes no {}s of namespace `{}`: see its allowedRoutes",
             quoted(&names),
             route.name.kind,
             route.name.key.namespace
@@ -117,7 +117,7 @@ fn judge(
     if landings.is_empty() {
         let theirs = allowed.iter().filter_map(|(_, listener)| listener.spec.hostname.as_deref());
         return Err(Reason::NoMatchingListenerHostname.because(format!(
-            "hostname {} of the route and {} of Gateway `{key}` have no host in common: change one of them",
+            "the hostnames {} of the route and {} of Gateway `{key}` have no host in common: change one of them",
             quoted(
                 &hostnames
                     .iter()

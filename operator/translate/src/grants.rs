@@ -82,7 +82,7 @@ impl<'a> Grants<'a> {
             return Ok(());
         }
         Err(Reason::RefNotPermitted.because(format!(
-            "{} `{target}` is in another namespace: let a ReferenceGrant in namespace `{}` allow {} of namespace `{}` to refer to it",
+            "{} `{target}` is in another namespace: let a ReferenceGrant in namespace `{}` allow {}s of namespace `{}` to refer to it",
             kind.kind, target.namespace, from.kind, from.namespace
         )))
     }

@@ -3,7 +3,7 @@
 use postern_config::{PathMatch, RouteMatch, Timeouts};
 
 use super::Draft;
-use super::http::{headers, keep, regex, unknown, unsupported};
+use super::http::{headers, plain_start, regex, unknown, unsupported};
 use crate::api::{GrpcMethodMatch, GrpcMethodMatchType, GrpcRouteMatch, GrpcRouteRule, GrpcRouteSpec};
 use crate::status::{Reason, Refusal};
 
@@ -34,9 +34,8 @@ fn draft(index: usize, rule: &GrpcRouteRule) -> Draft<'_> {
 
 fn route_match(refusals: &mut Vec<Refusal>, wanted: &GrpcRouteMatch) -> RouteMatch {
     unknown(refusals, &wanted.unknown);
-    let path = wanted.method.as_ref().and_then(|method| keep(refusals, path_match(method)));
     RouteMatch {
-        path: path.unwrap_or_default(),
+        path: wanted.method.as_ref().map_or_else(PathMatch::default, |method| path_match(refusals, method)),
         headers: headers(refusals, &wanted.headers),
         ..RouteMatch::default()
     }
@@ -44,41 +43,51 @@ fn route_match(refusals: &mut Vec<Refusal>, wanted: &GrpcRouteMatch) -> RouteMat
 
 /// The path of `/service/method`. A service alone is a prefix of it, so that longer services come first, as the
 /// specification asks; a method alone is an expression, which comes after all services.
-fn path_match(wanted: &GrpcMethodMatch) -> Result<PathMatch, Refusal> {
-    if let Some(field) = wanted.unknown.keys().next() {
-        return Err(Reason::UnsupportedValue
-            .because(format!("the field `{field}` of a method match is not known: remove it")));
-    }
+fn path_match(refusals: &mut Vec<Refusal>, wanted: &GrpcMethodMatch) -> PathMatch {
+    unknown(refusals, &wanted.unknown);
     let given = |name: &Option<String>| name.clone().filter(|name| !name.is_empty());
     let (service, method) = (given(&wanted.service), given(&wanted.method));
+    let mut refuse = |message: String| {
+        refusals.push(Reason::UnsupportedValue.because(message));
+        PathMatch::default()
+    };
     match wanted.kind.as_ref().unwrap_or(&GrpcMethodMatchType::Exact) {
         GrpcMethodMatchType::Exact => {
             if let Some(name) = service.iter().chain(&method).find(|name| !is_name(name)) {
-                let message = format!("`{name}` cannot be the name of a gRPC service or method");
-                return Err(Reason::UnsupportedValue.because(message));
+                return refuse(format!("`{name}` cannot be the name of a gRPC service or method"));
             }
-            Ok(match (service, method) {
+            match (service, method) {
                 (Some(service), Some(method)) => PathMatch::Exact(format!("/{service}/{method}")),
                 (Some(service), None) => PathMatch::PathPrefix(format!("/{service}")),
                 (None, Some(method)) => {
                     PathMatch::RegularExpression(format!("/[^/]+/{}", method.replace('.', r"\.")))
                 }
                 (None, None) => PathMatch::default(),
-            })
+            }
         }
         GrpcMethodMatchType::RegularExpression => {
-            for (what, pattern) in [("gRPC service", &service), ("gRPC method", &method)] {
-                pattern.as_ref().map_or(Ok(()), |pattern| regex(what, pattern))?;
+            let parts = [("gRPC service", service), ("gRPC method", method)];
+            for (what, pattern) in &parts {
+                if let Some(Err(refusal)) = pattern.as_ref().map(|pattern| regex(what, pattern)) {
+                    refusals.push(refusal);
+                    let [service, method] = parts.map(|(_, pattern)| pattern.unwrap_or_else(|| ".*".into()));
+                    return plain_start(&format!("/{service}/{method}"));
+                }
             }
-            let part =
-                |pattern: Option<String>| pattern.map_or("[^/]+".into(), |pattern| format!("(?:{pattern})"));
-            let whole = format!("/{}/{}", part(service), part(method));
-            regex("gRPC service and method", &whole)?;
-            Ok(PathMatch::RegularExpression(whole))
+            let [service, method] =
+                parts.map(|(_, pattern)| pattern.map_or("[^/]+".into(), |pattern| format!("(?:{pattern})")));
+            let whole = format!("/{service}/{method}");
+            match regex("gRPC service and method", &whole) {
+                Ok(()) => PathMatch::RegularExpression(whole),
+                Err(refusal) => {
+                    refusals.push(refusal);
+                    PathMatch::default()
+                }
+            }
         }
-        GrpcMethodMatchType::Unknown(kind) => Err(Reason::UnsupportedValue.because(format!(
-            "the method match type `{kind}` is not supported: use Exact or RegularExpression"
-        ))),
+        GrpcMethodMatchType::Unknown(kind) => {
+            refuse(format!("the method match type `{kind}` is not supported: use Exact or RegularExpression"))
+        }
     }
 }
 

@@ -74,32 +74,56 @@ fn route_match(refusals: &mut Vec<Refusal>, wanted: &HttpRouteMatch) -> RouteMat
         known
     });
     RouteMatch {
-        path: wanted.path.as_ref().and_then(|path| keep(refusals, path_match(path))).unwrap_or_default(),
+        path: wanted.path.as_ref().map_or_else(PathMatch::default, |path| path_match(refusals, path)),
         method: method.cloned(),
         headers: headers(refusals, &wanted.headers),
         query: query(refusals, &wanted.query_params),
     }
 }
 
-fn path_match(wanted: &HttpPathMatch) -> Result<PathMatch, Refusal> {
-    let refuse = |message: String| Err(Reason::UnsupportedValue.because(message));
-    if let Some(field) = wanted.unknown.keys().next() {
-        return refuse(format!("the field `{field}` of a path match is not known: remove it"));
-    }
-    let value = wanted.value.clone().unwrap_or_else(|| "/".into());
+/// Reads a condition on the path. What stands for one that cannot be read takes at least what the user can have meant,
+/// and no more than can be helped: the start of an expression as far as it is plain text, or else the prefix `/`, which
+/// comes after all that is more specific.
+fn path_match(refusals: &mut Vec<Refusal>, wanted: &HttpPathMatch) -> PathMatch {
+    unknown(refusals, &wanted.unknown);
+    let mut value = wanted.value.clone().unwrap_or_else(|| "/".into());
     let kind = wanted.kind.as_ref().unwrap_or(&PathMatchType::PathPrefix);
+    if matches!(kind, PathMatchType::Exact | PathMatchType::PathPrefix) && !value.starts_with('/') {
+        let message = format!("the path `{value}` has to begin with `/`");
+        refusals.push(Reason::UnsupportedValue.because(message));
+        value.insert(0, '/');
+    }
     match kind {
-        PathMatchType::Exact | PathMatchType::PathPrefix if !value.starts_with('/') => {
-            refuse(format!("the path `{value}` has to begin with `/`"))
+        PathMatchType::Exact => PathMatch::Exact(value),
+        PathMatchType::PathPrefix => PathMatch::PathPrefix(value),
+        PathMatchType::RegularExpression => match regex("path", &value) {
+            Ok(()) => PathMatch::RegularExpression(value),
+            Err(refusal) => {
+                refusals.push(refusal);
+                plain_start(&value)
+            }
+        },
+        PathMatchType::Unknown(kind) => {
+            let hint = "use Exact, PathPrefix or RegularExpression";
+            let message = format!("the path match type `{kind}` is not supported: {hint}");
+            refusals.push(Reason::UnsupportedValue.because(message));
+            PathMatch::default()
         }
-        PathMatchType::Exact => Ok(PathMatch::Exact(value)),
-        PathMatchType::PathPrefix => Ok(PathMatch::PathPrefix(value)),
-        PathMatchType::RegularExpression => {
-            regex("path", &value).map(|()| PathMatch::RegularExpression(value))
-        }
-        PathMatchType::Unknown(kind) => refuse(format!(
-            "the path match type `{kind}` is not supported: use Exact, PathPrefix or RegularExpression"
-        )),
+    }
+}
+
+/// Every path that an expression can be for that begins like this one, which cannot be read.
+pub(super) fn plain_start(pattern: &str) -> PathMatch {
+    let pattern = pattern.strip_prefix('^').unwrap_or(pattern);
+    let end = pattern.find(|c| r"\.+*?()|[]{}^$".contains(c)).unwrap_or(pattern.len());
+    let mut plain = &pattern[..end];
+    if pattern[end..].starts_with(['*', '?', '{']) {
+        plain = plain.char_indices().next_back().map_or("", |(last, _)| &plain[..last]);
+    }
+    match plain {
+        "" | "/" => PathMatch::default(),
+        _ if pattern.contains('|') || !plain.starts_with('/') => PathMatch::default(),
+        plain => PathMatch::RegularExpression(format!("{plain}.*")),
     }
 }
 
@@ -160,7 +184,7 @@ pub(super) fn regex(what: &str, pattern: &str) -> Result<(), Refusal> {
 }
 
 /// The value, or nothing once its refusal is kept.
-pub(super) fn keep<T>(refusals: &mut Vec<Refusal>, result: Result<T, Refusal>) -> Option<T> {
+fn keep<T>(refusals: &mut Vec<Refusal>, result: Result<T, Refusal>) -> Option<T> {
     result.map_err(|refusal| refusals.push(refusal)).ok()
 }
 

@@ -54,13 +54,13 @@ impl Rules {
     }
 }
 
-/// Refusals for a message, with the numbers of their rules.
+/// Refusals for a message, with the numbers of their rules; the first few, since a message is for reading.
 pub(crate) fn numbered(refusals: &[(usize, Refusal)]) -> String {
-    refusals
-        .iter()
-        .map(|(index, refusal)| format!("rule {index}: {}", refusal.message))
-        .collect::<Vec<_>>()
-        .join("; ")
+    const FEW: usize = 8;
+    let few = refusals.iter().take(FEW).map(|(index, refusal)| format!("rule {index}: {}", refusal.message));
+    let more =
+        refusals.len().checked_sub(FEW).filter(|more| *more > 0).map(|more| format!("and {more} more"));
+    few.chain(more).collect::<Vec<_>>().join("; ")
 }
 
 /// All routes of all kinds.

@@ -7,7 +7,7 @@ use super::routes::Counts;
 use super::{ConditionType, Conditions, Reason, Refusal};
 use crate::api::{GROUP, GatewayStatus, GatewayStatusAddress, ListenerStatus, ProtocolType, RouteGroupKind};
 use crate::conflicts::quoted;
-use crate::listeners::{OurGateway, OurListener};
+use crate::listeners::{OurGateway, OurListener, Service};
 use crate::snapshot::{Observed, ObservedGateway};
 
 /// The status of one Gateway.
@@ -17,8 +17,9 @@ pub(super) fn status(
     observed: &Observed,
     counts: &Counts<'_>,
 ) -> GatewayStatus {
+    let asked = matches!(observed, Observed::Known(_));
     let observed = world(key, ours, observed);
-    let not_yet = not_yet(ours, &observed);
+    let not_yet = not_yet(ours, asked, &observed);
     let listeners = ours.listeners.iter().enumerate();
     let states: Vec<Option<Refusal>> = ours
         .listeners
@@ -37,18 +38,19 @@ pub(super) fn status(
     }
 }
 
-/// What is known of the Gateway, or what is assumed of one that is accepted.
+/// What is known of the Gateway, or what is assumed of one that has anything to serve.
 fn world(key: &ObjectKey, ours: &OurGateway<'_>, observed: &Observed) -> ObservedGateway {
     match observed {
         Observed::Known(gateways) => gateways.get(key).cloned().unwrap_or_default(),
-        Observed::Assumed => ObservedGateway {
-            addresses: vec![GatewayStatusAddress {
-                kind: Some("IPAddress".into()),
-                value: "127.0.0.1".into(),
-            }],
-            acknowledged_generation: ours.object.metadata.generation,
-            ..ObservedGateway::default()
-        },
+        Observed::Assumed => {
+            let serves = ours.listeners.iter().any(|listener| listener.service != Service::None);
+            let address =
+                || GatewayStatusAddress { kind: Some("IPAddress".into()), value: "127.0.0.1".into() };
+            ObservedGateway {
+                addresses: serves.then(address).into_iter().collect(),
+                ..ObservedGateway::default()
+            }
+        }
     }
 }
 
@@ -84,7 +86,7 @@ fn conditions(
     let unresolved = names(ours, |listener| listener.unresolved.is_some());
     let unresolved = ours.unresolved.clone().or_else(|| {
         let message =
-            format!("a reference of listener {} cannot be followed: see its conditions", quoted(&unresolved));
+            format!("references of listener {} cannot be followed: see its conditions", quoted(&unresolved));
         (!unresolved.is_empty()).then(|| Reason::ListenersNotResolved.because(message))
     });
     let message = "all references can be followed";
@@ -109,7 +111,10 @@ fn why(invalid: &[&str]) -> String {
 }
 
 /// Why nothing of the Gateway is programmed, as far as the world goes.
-fn not_yet(ours: &OurGateway<'_>, observed: &ObservedGateway) -> Option<Refusal> {
+fn not_yet(ours: &OurGateway<'_>, asked: bool, observed: &ObservedGateway) -> Option<Refusal> {
+    if !asked {
+        return None;
+    }
     if observed.addresses.is_empty() {
         return Some(Reason::AddressNotAssigned.because("no address has been assigned to the Gateway yet"));
     }

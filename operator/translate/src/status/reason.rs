@@ -91,8 +91,17 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
 }
 
+/// The longest message, in bytes.
+const LONGEST: usize = 8_192;
+
 /// Text with a capital letter first; names of fields and objects stand in backticks and stay as they are.
+///
+/// Names and expressions can be long, and the API server takes no status with a message of more than 32,768 characters.
 fn sentence(mut text: String) -> String {
+    if text.len() > LONGEST {
+        text.truncate(text.floor_char_boundary(LONGEST));
+        text.push_str(" ...");
+    }
     if let Some(first) = text.get_mut(..1) {
         first.make_ascii_uppercase();
     }
