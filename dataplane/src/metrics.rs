@@ -35,6 +35,7 @@ struct Counts {
     connects_failed: AtomicU64,
     log_lines_lost: AtomicU64,
     refused: Mutex<BTreeMap<&'static str, u64>>,
+    malformed: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 /// What one worker has counted.
@@ -95,6 +96,7 @@ impl Metrics {
             connects_failed: AtomicU64::new(0),
             log_lines_lost: AtomicU64::new(0),
             refused: Mutex::default(),
+            malformed: Mutex::default(),
         }))
     }
 
@@ -124,6 +126,11 @@ impl Metrics {
     /// A connection was not taken.
     pub(crate) fn refused(&self, reason: &'static str) {
         *lock(&self.0.refused).entry(reason).or_default() += 1;
+    }
+
+    /// What a client sent could not be read as a request.
+    pub(crate) fn malformed(&self, reason: &'static str) {
+        *lock(&self.0.malformed).entry(reason).or_default() += 1;
     }
 
     /// A client did not get through its TLS handshake.
@@ -330,11 +337,14 @@ impl Metrics {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             ConstCounter::new(value.load(Relaxed)).encode(metric)?;
         }
-        let help = "Client connections that were not taken";
-        let mut family =
-            encoder.encode_descriptor("postern_connections_refused", help, None, MetricType::Counter)?;
-        for (reason, count) in lock(&counts.refused).iter() {
-            ConstCounter::new(*count).encode(family.encode_family(&[("reason", *reason)].as_slice())?)?;
+        for (name, help, reasons) in [
+            ("postern_connections_refused", "Client connections that were not taken", &counts.refused),
+            ("postern_requests_malformed", "Requests that could not be read as such", &counts.malformed),
+        ] {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for (reason, count) in lock(reasons).iter() {
+                ConstCounter::new(*count).encode(family.encode_family(&[("reason", *reason)].as_slice())?)?;
+            }
         }
         Ok(())
     }

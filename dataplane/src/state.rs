@@ -136,7 +136,7 @@ impl State {
     }
 
     /// The backend of a share.
-    pub(crate) fn backend(&self, index: BackendIndex) -> &Backend {
+    pub(crate) fn backend(&self, index: BackendIndex) -> &Arc<Backend> {
         &self.backends[index.0]
     }
 

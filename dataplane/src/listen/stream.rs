@@ -47,8 +47,7 @@ struct Io {
 /// What carries the bytes.
 enum Transport {
     Tcp(TcpStream),
-    TlsServer(Box<tokio_rustls::server::TlsStream<TcpStream>>),
-    TlsClient(Box<tokio_rustls::client::TlsStream<TcpStream>>),
+    Tls(Box<tokio_rustls::server::TlsStream<TcpStream>>),
 }
 
 /// Calls the same method on whichever stream the transport is.
@@ -56,8 +55,7 @@ macro_rules! each {
     ($transport:expr, $stream:ident => $call:expr) => {
         match $transport {
             Transport::Tcp($stream) => $call,
-            Transport::TlsServer($stream) => $call,
-            Transport::TlsClient($stream) => $call,
+            Transport::Tls($stream) => $call,
         }
     };
 }
@@ -76,32 +74,12 @@ impl Conn {
         local: SocketAddr,
     ) -> Self {
         let fd = stream.get_ref().0.as_raw_fd();
-        Self::new(Transport::TlsServer(Box::new(stream)), fd, peer, local)
-    }
-
-    /// A connection to a backend, after its TLS handshake.
-    pub(crate) fn tls_client(
-        stream: tokio_rustls::client::TlsStream<TcpStream>,
-        peer: SocketAddr,
-        local: SocketAddr,
-    ) -> Self {
-        let fd = stream.get_ref().0.as_raw_fd();
-        Self::new(Transport::TlsClient(Box::new(stream)), fd, peer, local)
+        Self::new(Transport::Tls(Box::new(stream)), fd, peer, local)
     }
 
     fn new(transport: Transport, fd: RawFd, peer: SocketAddr, local: SocketAddr) -> Self {
         let io = Io { transport, unread: BytesMut::new(), out: Vec::new(), sent: 0, taken: 0 };
         Self(Arc::new(Socket { io: Mutex::new(io), peer, local, fd }))
-    }
-
-    /// The address of the other end.
-    pub(crate) fn peer(&self) -> SocketAddr {
-        self.0.peer
-    }
-
-    /// Our own address.
-    pub(crate) fn local(&self) -> SocketAddr {
-        self.0.local
     }
 
     fn io(&self) -> MutexGuard<'_, Io> {
@@ -202,21 +180,23 @@ impl Conn {
         each!(&mut io.transport, stream => Pin::new(stream).poll_read(&mut cx, &mut buffer)).is_pending()
     }
 
-    /// Resolves when the peer has closed, reading nothing. A peer that has sent more and then closes is not noticed.
+    /// Resolves when the peer has closed.
     pub(crate) async fn closed(&self) {
-        poll_fn(|cx| {
-            let io = self.io();
-            let tcp = io.transport.tcp();
-            if ready!(tcp.poll_read_ready(cx)).is_err() {
-                return Poll::Ready(());
-            }
-            match pin!(tcp.ready(Interest::READABLE)).poll(cx) {
-                Poll::Ready(Ok(ready)) if !ready.is_read_closed() => Poll::Pending,
-                Poll::Ready(_) => Poll::Ready(()),
-                Poll::Pending => Poll::Pending,
-            }
-        })
-        .await;
+        poll_fn(|cx| self.poll_closed(cx)).await;
+    }
+
+    /// Ready when the peer has closed; reads nothing. A peer that has sent more and then closes is not noticed.
+    pub(crate) fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let io = self.io();
+        let tcp = io.transport.tcp();
+        if ready!(tcp.poll_read_ready(cx)).is_err() {
+            return Poll::Ready(());
+        }
+        match pin!(tcp.ready(Interest::READABLE)).poll(cx) {
+            Poll::Ready(Ok(ready)) if !ready.is_read_closed() => Poll::Pending,
+            Poll::Ready(_) => Poll::Ready(()),
+            Poll::Pending => Poll::Pending,
+        }
     }
 
     /// Sends what waits and closes the sending side.
@@ -274,8 +254,7 @@ impl Transport {
     fn tcp(&self) -> &TcpStream {
         match self {
             Self::Tcp(stream) => stream,
-            Self::TlsServer(stream) => stream.get_ref().0,
-            Self::TlsClient(stream) => stream.get_ref().0,
+            Self::Tls(stream) => stream.get_ref().0,
         }
     }
 }

@@ -1,0 +1,126 @@
+//! An HTTP/1 connection: one request after the other, until either side has had enough.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use pingora::protocols::http::v1::server::HttpSession;
+use tokio::time::{Instant, Sleep, sleep, timeout};
+
+use super::clock::Clock;
+use super::down::{Down, Down1};
+use super::fault::Fault;
+use super::headers::Incoming;
+use super::{Scope, head, reply, serve};
+use crate::listen::{Conn, Inbound};
+
+/// What a client may still send after an answer that ends the connection, and for how long that is read. Closing with bytes
+/// unread would reset the connection, and the client might lose the answer.
+const LINGER: (usize, Duration) = (1 << 20, Duration::from_millis(500));
+
+/// Serves HTTP/1 until the connection ends.
+pub(crate) async fn serve_http1(conn: Conn, inbound: Arc<Inbound>) {
+    let scope = Scope::new(inbound);
+    let clock = Clock::new();
+    let mut timer = pin!(sleep(scope.limits().idle));
+    let mut drain = pin!(scope.inbound.drain.begun());
+    let mut next = BytesMut::new();
+    let mut left = requests(&scope);
+    loop {
+        if next.is_empty() {
+            clock.begin(Instant::now(), None, scope.limits().idle);
+            tokio::select! {
+                biased;
+                readable = conn.readable() => if readable.is_err() { return },
+                () = &mut drain => return,
+                _ = clock.expired(timer.as_mut()) => return,
+            }
+        }
+        let mut down = match read_request(&conn, next, &scope, &clock, timer.as_mut()).await {
+            Ok(Some(down)) => down,
+            Ok(None) => return,
+            Err(fault) => return refuse(&conn, &fault, &scope).await,
+        };
+        left -= 1;
+        if left == 0 || scope.inbound.drain.has_begun() {
+            down.close();
+        }
+        serve(&mut down, &scope, &clock, timer.as_mut()).await;
+        let Down::H1(down) = down else { return };
+        let Some(kept) = down.into_kept() else { return linger(&conn).await };
+        // pingora gives back what it has read of a request that was sent ahead.
+        let Ok(Some(reusable)) = kept.reuse().await else { return };
+        next = reusable.into_parts().1.unwrap_or_default();
+    }
+}
+
+/// The requests a connection may carry: about the limit, so that clients do not all come back at once.
+pub(super) fn requests(scope: &Scope) -> u32 {
+    let limit = scope.limits().requests.max(1);
+    limit.saturating_sub(fastrand::u32(0..=limit / 10)).max(1)
+}
+
+/// Reads the next head, all of it in time; `None` if the client left instead.
+async fn read_request(
+    conn: &Conn,
+    mut next: BytesMut,
+    scope: &Scope,
+    clock: &Clock,
+    timer: Pin<&mut Sleep>,
+) -> Result<Option<Down>, Fault> {
+    let limits = scope.limits();
+    clock.begin(Instant::now(), Some(limits.head_time), limits.head_time);
+    let head = tokio::select! {
+        biased;
+        head = head::read(conn, &mut next, limits.head_bytes as usize) => head?,
+        _ = clock.expired(timer) => return Err(Fault::ClientTooSlow),
+    };
+    let Some(length) = head else { return Ok(None) };
+    let pipelined = next.len() > length;
+    let mut session = HttpSession::new(Box::new(conn.clone()));
+    session.set_pipelining_enabled(true);
+    // Its own timer would be one more thread; ours is the clock.
+    session.set_read_timeout(None);
+    session.set_pipelined_prefix(next);
+    // The head is there: this parses it and waits for nothing.
+    match session.read_request().await {
+        Ok(Some(_)) => Ok(Some(Down::H1(Down1::new(session, conn.clone(), pipelined)))),
+        Ok(None) => Ok(None),
+        Err(_) => Err(Fault::Malformed("the request head is not one")),
+    }
+}
+
+/// Answers what was no request, and closes.
+async fn refuse(conn: &Conn, fault: &Fault, scope: &Scope) {
+    let Some(status) = fault.status() else { return };
+    scope.inbound.shared.metrics.malformed(fault.reason());
+    let (headers, body) = reply::body(fault);
+    let response = Incoming::new(status, &headers);
+    let framing = response.framing(false, false, false);
+    conn.put(|out| {
+        response.put(framing, Some("close"), out);
+        out.extend_from_slice(&body);
+    });
+    linger(conn).await;
+}
+
+/// Closes so that the client gets the whole answer.
+async fn linger(conn: &Conn) {
+    let (most, long) = LINGER;
+    let farewell = async {
+        if conn.close().await.is_err() {
+            return;
+        }
+        let (mut rest, mut read) = (BytesMut::new(), 0);
+        while let Ok(true) = conn.read(&mut rest).await {
+            read += rest.len();
+            rest.clear();
+            if read > most {
+                return;
+            }
+        }
+    };
+    // What is not over by then ends without a farewell.
+    let _ = timeout(long, farewell).await;
+}
