@@ -1,6 +1,6 @@
 //! Objects made up from a schema: mostly of the right shape, so that the rules across fields get their say.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
@@ -25,13 +25,13 @@ pub const STRINGS: [&str; 78] = [
 pub struct Sampler {
     /// Where choices come from.
     pub rng: Rng,
-    fitting: HashMap<String, Vec<Value>>,
+    fitting: BTreeMap<String, Vec<Value>>,
 }
 
 impl Sampler {
     /// A sampler whose choices follow from the seed.
     pub fn new(seed: u64) -> Self {
-        Self { rng: Rng::with_seed(seed), fitting: HashMap::new() }
+        Self { rng: Rng::with_seed(seed), fitting: BTreeMap::new() }
     }
 
     /// An object of a kind.
