@@ -10,25 +10,39 @@ use postern_translate::translate;
 
 #[test]
 fn inputs_translate_to_outputs() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let update = std::env::var_os("UPDATE").is_some();
-    let files: BTreeSet<PathBuf> = std::fs::read_dir(folder)
-        .expect("the folder is there")
-        .map(|entry| entry.expect("readable").path())
-        .collect();
+    let files = std::fs::read_dir(folder()).expect("the folder is there");
+    let files: BTreeSet<PathBuf> = files.map(|entry| entry.expect("readable").path()).collect();
     let inputs: Vec<&PathBuf> =
         files.iter().filter(|path| path.to_string_lossy().ends_with(".in.yaml")).collect();
     assert!(inputs.len() > 40, "only {} inputs were found", inputs.len());
-    let mut wrong = Vec::new();
-    for input in inputs {
-        let output = PathBuf::from(input.to_string_lossy().replace(".in.yaml", ".out.yaml"));
-        let text = std::fs::read_to_string(input).expect("readable");
-        let actual = shared::render::yaml(&translate(&shared::snapshot(&text)));
-        if update {
-            std::fs::write(&output, actual).expect("writable");
-        } else if std::fs::read_to_string(&output).unwrap_or_default() != actual {
-            wrong.push(format!("{}\n{actual}", output.display()));
-        }
-    }
+    let wrong: Vec<String> = inputs
+        .into_iter()
+        .filter_map(|input| {
+            difference(input, Path::new(&input.to_string_lossy().replace(".in.yaml", ".out.yaml")))
+        })
+        .collect();
     assert!(wrong.is_empty(), "these differ:\n{}", wrong.join("\n"));
+}
+
+/// The fixture of the command line's tests, too.
+#[test]
+fn the_shop_translates_to_its_output() {
+    let input = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/shop.yaml");
+    assert_eq!(difference(&input, &folder().join("shop.out.yaml")), None);
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// What came out where it is not what `output` holds, which `UPDATE` rewrites.
+fn difference(input: &Path, output: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(input).expect("readable");
+    let actual = shared::render::yaml(&translate(&shared::snapshot(&text)));
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(output, actual).expect("writable");
+        return None;
+    }
+    let expected = std::fs::read_to_string(output).unwrap_or_default();
+    (expected != actual).then(|| format!("{}\n{actual}", output.display()))
 }
