@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use postern_config::ObjectKey;
+use serde::Deserialize;
 
 use crate::api::{Gateway, GatewayClass, GrpcRoute, HttpRoute, ReferenceGrant};
 
@@ -39,11 +40,19 @@ macro_rules! kinds {
         }
 
         impl AnyObject {
-            /// Reads an object that has been found valid. Fails where `value` is not of the kind's shape.
-            pub fn parse(group: &str, kind: &str, value: serde_json::Value) -> Option<Result<Self, serde_json::Error>> {
+            /// Reads an object that has been found valid. Fails where `value` is not of the kind's shape; `None` for a kind
+            /// that is not in the list.
+            pub fn parse(group: &str, kind: &str, value: &serde_json::Value) -> Option<Result<Self, WrongShape>> {
                 match (group, kind) {
-                    $(($group, $kind) => Some(serde_json::from_value(value).map(|o| Self::$type(Arc::new(o)))),)+
+                    $(($group, $kind) => Some(parse::<$type>(value).map(|it| Self::$type(Arc::new(it)))),)+
                     _ => None,
+                }
+            }
+
+            /// Its namespace and name.
+            pub fn key(&self) -> ObjectKey {
+                match self {
+                    $(Self::$type(object) => key(&object.metadata),)+
                 }
             }
         }
@@ -77,4 +86,27 @@ pub struct KindInfo {
 /// The key of an object by its metadata.
 pub fn key(metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> ObjectKey {
     ObjectKey::new(metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+}
+
+/// A value that is not of its kind's shape.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{path}: {message}")]
+pub struct WrongShape {
+    /// The field: `spec.ports[0].port`.
+    pub path: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+fn parse<'a, T: Deserialize<'a>>(value: &'a serde_json::Value) -> Result<T, WrongShape> {
+    // Paths cost; they are followed only where something is wrong.
+    T::deserialize(value).or_else(|_| {
+        serde_path_to_error::deserialize(value).map_err(|error| {
+            let path = error.path().to_string();
+            WrongShape {
+                path: if path == "." { String::new() } else { path },
+                message: error.into_inner().to_string(),
+            }
+        })
+    })
 }

@@ -3,14 +3,24 @@
 //! What the API server would refuse is refused here, by rules written over our own types: an invalid object is left out
 //! and reported, and every other object is loaded.
 
+mod complete;
+mod object;
 mod report;
+mod scalar;
+mod schema;
+mod tree;
+mod yaml;
 
 use std::collections::BTreeMap;
 
+use object::Outcome;
 use postern_config::ObjectKey;
 pub use report::{Duplicate, FieldError, Ignored, ManifestError, Origin};
+use schema::Finding;
+pub use schema::openapi;
+use tree::{Content, Node, Position};
 
-use crate::kinds::ObjectSet;
+use crate::kinds::{AnyObject, KindInfo, ObjectSet};
 
 /// One text, for example a file.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -40,12 +50,107 @@ pub struct Loaded {
 ///
 /// Never fails and never panics: what is wrong is in [`Loaded::errors`].
 pub fn load(sources: &[Source]) -> Loaded {
-    let _ = sources;
-    Loaded::default()
+    let mut loaded = Loaded::default();
+    for source in sources {
+        for document in yaml::documents(&source.text) {
+            match document {
+                Ok(document) => loaded.document(&source.name, document),
+                Err(error) => loaded.errors.push(ManifestError {
+                    source: source.name.clone(),
+                    line: error.at.line,
+                    column: error.at.column,
+                    object: None,
+                    path: String::new(),
+                    message: error.message,
+                    hint: None,
+                }),
+            }
+        }
+    }
+    loaded
 }
 
 /// What is wrong with one object, `apiVersion` and `kind` included; empty for a valid object and for kinds that are not read.
 pub fn validate(object: &serde_json::Value) -> Vec<FieldError> {
-    let _ = object;
-    Vec::new()
+    match object::read(Node::from_value(object.clone(), Position::default())) {
+        Outcome::Valid(..) | Outcome::Ignored { .. } => Vec::new(),
+        Outcome::Invalid(_, findings) => {
+            let field_error = |Finding { path, message, hint, .. }| FieldError { path, message, hint };
+            findings.into_iter().map(field_error).collect()
+        }
+    }
+}
+
+impl Loaded {
+    /// An object, a list of them, or nothing.
+    fn document(&mut self, source: &str, node: Node) {
+        let Node { at, content } = node;
+        match content {
+            Content::Null => {}
+            Content::List(items) => items.into_iter().for_each(|item| self.document(source, item)),
+            content => {
+                let mut node = Node::new(at, content);
+                match list_items(&mut node) {
+                    Some(items) => items.into_iter().for_each(|item| self.document(source, item)),
+                    None => self.object(source, node),
+                }
+            }
+        }
+    }
+
+    fn object(&mut self, source: &str, node: Node) {
+        let origin = Origin { source: source.into(), line: node.at.line };
+        match object::read(node) {
+            Outcome::Valid(info, object) => self.insert(origin, info, object),
+            Outcome::Ignored { api_version, kind } => self.ignore(origin, api_version, kind),
+            Outcome::Invalid(label, findings) => {
+                self.errors.extend(findings.into_iter().map(|finding| ManifestError {
+                    source: source.into(),
+                    line: finding.at.line,
+                    column: finding.at.column,
+                    object: label.clone(),
+                    path: finding.path,
+                    message: finding.message,
+                    hint: finding.hint,
+                }));
+            }
+        }
+    }
+
+    fn insert(&mut self, origin: Origin, info: &KindInfo, object: AnyObject) {
+        let key = object.key();
+        self.objects.insert(object);
+        if let Some(replaced) = self.origins.insert((info.kind, key.clone()), origin.clone()) {
+            self.duplicates.push(Duplicate { kind: info.kind, key, kept: origin, replaced });
+        }
+    }
+
+    fn ignore(&mut self, first: Origin, api_version: String, kind: String) {
+        let known = |it: &&mut Ignored| it.api_version == api_version && it.kind == kind;
+        match self.ignored.iter_mut().find(known) {
+            Some(ignored) => ignored.count += 1,
+            None => self.ignored.push(Ignored { api_version, kind, count: 1, first }),
+        }
+    }
+}
+
+/// The items of a `List`, or of a list of one kind as the API itself answers (`HTTPRouteList`), whose items may leave out
+/// what they are.
+fn list_items(node: &mut Node) -> Option<Vec<Node>> {
+    let kind = node.text("kind")?.strip_suffix("List")?.to_owned();
+    let api_version = node.text("apiVersion")?.to_owned();
+    let items = match node.field_mut("items") {
+        Some(Node { content: Content::List(items), .. }) => std::mem::take(items),
+        Some(_) => return None,
+        None => Vec::new(),
+    };
+    let complete = |mut item: Node| {
+        for (field, value) in [("apiVersion", &api_version), ("kind", &kind)] {
+            if !kind.is_empty() && matches!(item.content, Content::Map(_)) && !item.has(field) {
+                item.set(field, Content::Text(value.clone()));
+            }
+        }
+        item
+    };
+    Some(items.into_iter().map(complete).collect())
 }
