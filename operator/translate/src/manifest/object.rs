@@ -1,7 +1,7 @@
 //! One object: which kind it is, whether it is valid, and what it is with its defaults.
 
 use super::complete::complete;
-use super::schema::{self, Finding, check, metadata::metadata};
+use super::schema::{self, Finding, check, metadata::metadata_of};
 use super::tree::{Content, Flaw, Node};
 use crate::api;
 use crate::kinds::{AnyObject, KINDS, KindInfo};
@@ -125,14 +125,7 @@ fn label(node: &Node) -> Option<String> {
 }
 
 fn check_ours(node: &mut Node, info: &KindInfo) -> Vec<Finding> {
-    use schema::{any, object, optional, required};
-    let status = (info.kind != "ReferenceGrant").then(|| optional("status", any()));
-    let mut top = object([required("apiVersion", any()), required("kind", any()), required("spec", any())]);
-    if let schema::Shape::Object(fields) = &mut top.shape {
-        fields.push(required("metadata", any()));
-        fields.extend(status);
-    }
-    let mut found = check(&top, node, "");
+    let mut found = check(schema::top_of(info.kind), node, "");
     found.extend(check_metadata(node, info));
     if let (Some(schema), Some(spec)) = (schema::spec_of(info.kind), node.field_mut("spec")) {
         found.extend(check(schema, spec, "spec"));
@@ -142,7 +135,7 @@ fn check_ours(node: &mut Node, info: &KindInfo) -> Vec<Finding> {
 
 /// Unknown fields are left out here: core kinds grow with every release of Kubernetes.
 fn check_core(node: &mut Node, info: &KindInfo) -> Vec<Finding> {
-    let schema = metadata(info.kind);
+    let schema = metadata_of(info.kind);
     let Some(Node { content: Content::Map(entries), .. }) = node.field_mut("metadata") else {
         return vec![wrong(node, "metadata", "is required", "give the object a name")];
     };
@@ -161,13 +154,12 @@ fn check_metadata(node: &mut Node, info: &KindInfo) -> Vec<Finding> {
             empty.for_each(|entry| entry.value.content = Content::Text(String::new()));
         }
     }
-    check(&metadata(info.kind), metadata_node, "metadata")
+    check(metadata_of(info.kind), metadata_node, "metadata")
 }
 
 fn typed(info: &KindInfo, node: &Node, api_version: &str) -> Result<AnyObject, Finding> {
-    let mut value = node.clone().into_value();
-    let parsed = AnyObject::parse(info.group, info.kind, &value);
-    let parsed = match parsed {
+    let mut value = node.to_value();
+    let parsed = match AnyObject::parse(info.group, info.kind, &value) {
         // A status is what controllers wrote. One that cannot be read is no reason to refuse what the user wants.
         Some(Err(error)) if error.path.starts_with("status") => {
             value.as_object_mut().and_then(|object| object.remove("status"));

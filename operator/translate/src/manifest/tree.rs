@@ -1,6 +1,6 @@
 //! A document as a tree whose nodes know where they stand.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use serde_json::{Number, Value};
 
@@ -73,16 +73,18 @@ impl Node {
         Self { at, content }
     }
 
-    pub(super) fn into_value(self) -> Value {
-        match self.content {
+    /// The value; of a key that is there twice the last one.
+    pub(super) fn to_value(&self) -> Value {
+        match &self.content {
             Content::Null | Content::Bad(_) => Value::Null,
-            Content::Bool(it) => Value::Bool(it),
-            Content::Number(it) => Value::Number(it),
-            Content::Text(it) => Value::String(it),
-            Content::List(items) => Value::Array(items.into_iter().map(Self::into_value).collect()),
-            Content::Map(entries) => Value::Object(
-                entries.into_iter().map(|entry| (entry.key, entry.value.into_value())).collect(),
-            ),
+            Content::Bool(it) => Value::Bool(*it),
+            Content::Number(it) => Value::Number(it.clone()),
+            Content::Text(it) => Value::String(it.clone()),
+            Content::List(items) => items.iter().map(Self::to_value).collect(),
+            Content::Map(entries) => {
+                let fields = entries.iter().map(|entry| (entry.key.clone(), entry.value.to_value()));
+                Value::Object(fields.collect())
+            }
         }
     }
 
@@ -229,7 +231,7 @@ fn repeated(entries: &[Entry]) -> Vec<bool> {
             |(index, entry): (usize, &Entry)| entries[..index].iter().any(|other| other.key == entry.key);
         return entries.iter().enumerate().map(twice).collect();
     }
-    let mut seen = HashSet::with_capacity(entries.len());
+    let mut seen = BTreeSet::new();
     entries.iter().map(|entry| !seen.insert(entry.key.as_str())).collect()
 }
 

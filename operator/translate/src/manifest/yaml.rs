@@ -4,7 +4,7 @@
 //! cannot become a large tree.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle, StrInput, Tag};
 use serde::de::IgnoredAny;
@@ -128,7 +128,7 @@ impl Iterator for Documents<'_> {
 struct Building {
     open: Vec<Open>,
     root: Option<Node>,
-    anchors: HashMap<usize, Finished>,
+    anchors: BTreeMap<usize, Finished>,
     /// What aliases and anchors have cost.
     spent: usize,
 }
@@ -307,7 +307,7 @@ fn merge(entries: &mut Vec<Entry>, source: Node) -> Result<(), &'static str> {
         Content::List(sources) => sources,
         _ => return Err("the value of the merge key `<<` must be a mapping or a list of mappings"),
     };
-    let mut known: HashSet<String> = entries.iter().map(|entry| entry.key.clone()).collect();
+    let mut known: BTreeSet<String> = entries.iter().map(|entry| entry.key.clone()).collect();
     for source in sources {
         let Content::Map(more) = source.content else {
             return Err("the value of the merge key `<<` must be a mapping or a list of mappings");

@@ -1,6 +1,6 @@
 //! Walks a value along its schema: puts defaults in, and says what is wrong where.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::super::tree::{Content, Entry, Node, Position, push_index, push_key};
 use super::{Field, Pattern, Rule, Schema, Shape, Step, Unique};
@@ -159,7 +159,7 @@ impl Walk {
         if matches!(unique, Unique::No) || items.len() < 2 {
             return;
         }
-        let mut seen = HashMap::with_capacity(items.len());
+        let mut seen = BTreeMap::new();
         for (index, item) in items.iter().enumerate() {
             let Some(key) = key(item) else { continue };
             let Some(first) = seen.insert(key.clone(), index) else { continue };
@@ -259,7 +259,7 @@ fn counted(count: usize, what: &str) -> String {
 fn shown(node: &Node) -> String {
     match &node.content {
         Content::Text(text) => format!("{text:?}"),
-        _ => node.clone().into_value().to_string(),
+        _ => node.to_value().to_string(),
     }
 }
 

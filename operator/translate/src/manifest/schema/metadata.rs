@@ -1,17 +1,28 @@
 //! The schema of `metadata`, and what names and labels may be.
 
+use std::sync::LazyLock;
+
 use super::super::tree::Entry;
 use super::pattern::{DNS_1035_LABEL, DNS_LABEL, DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE};
 use super::rules::{keys, place};
 use super::{Node, Place, Schema, Step, any, integer, list, map, object, optional, text};
 
 /// `metadata` of a kind.
-pub(crate) fn metadata(kind: &str) -> Schema {
-    let name = match kind {
-        "Service" => text().least(1).most(63).like(&DNS_1035_LABEL),
-        "Namespace" => text().least(1).most(63).like(&DNS_LABEL),
-        _ => text().least(1).most(253).like(&DNS_SUBDOMAIN),
-    };
+pub(crate) fn metadata_of(kind: &str) -> &'static Schema {
+    static SERVICE: LazyLock<Schema> =
+        LazyLock::new(|| metadata(text().least(1).most(63).like(&DNS_1035_LABEL)));
+    static NAMESPACE: LazyLock<Schema> =
+        LazyLock::new(|| metadata(text().least(1).most(63).like(&DNS_LABEL)));
+    static OTHER: LazyLock<Schema> =
+        LazyLock::new(|| metadata(text().least(1).most(253).like(&DNS_SUBDOMAIN)));
+    match kind {
+        "Service" => &SERVICE,
+        "Namespace" => &NAMESPACE,
+        _ => &OTHER,
+    }
+}
+
+fn metadata(name: Schema) -> Schema {
     object([
         optional("name", name),
         optional("generateName", text()),

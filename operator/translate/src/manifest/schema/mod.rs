@@ -41,6 +41,19 @@ pub(super) fn spec_of(kind: &str) -> Option<&'static Schema> {
     KINDS.iter().find(|(name, _)| *name == kind).map(|(_, schema)| schema)
 }
 
+/// The fields of an object of a kind of Gateway API. What they hold is checked apart, and `status` is not: controllers wrote it.
+pub(super) fn top_of(kind: &str) -> &'static Schema {
+    fn fields() -> [Field; 4] {
+        ["apiVersion", "kind", "metadata", "spec"].map(|name| required(name, any()))
+    }
+    static WITHOUT_STATUS: LazyLock<Schema> = LazyLock::new(|| object(fields()));
+    static WITH_STATUS: LazyLock<Schema> = LazyLock::new(|| {
+        let [api_version, kind, metadata, spec] = fields();
+        object([api_version, kind, metadata, spec, optional("status", any())])
+    });
+    if kind == ReferenceGrantSpec::KIND { &WITHOUT_STATUS } else { &WITH_STATUS }
+}
+
 /// What a value must be.
 pub(super) struct Schema {
     pub shape: Shape,
