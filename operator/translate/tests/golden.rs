@@ -1,6 +1,10 @@
 //! Every `golden/NAME.in.yaml` translates to `golden/NAME.out.yaml`. To rewrite those: `UPDATE=1 cargo test`, then read the diff.
 #![expect(clippy::disallowed_methods, reason = "a test reads its cases from files")]
 
+#[path = "shared/given.rs"]
+mod given;
+#[path = "shared/render.rs"]
+mod render;
 mod shared;
 
 use std::collections::BTreeSet;
@@ -38,7 +42,7 @@ fn folder() -> PathBuf {
 /// What came out where it is not what `output` holds, which `UPDATE` rewrites.
 fn difference(input: &Path, output: &Path) -> Option<String> {
     let text = std::fs::read_to_string(input).expect("readable");
-    let actual = shared::render::yaml(&translate(&shared::snapshot(&text)));
+    let actual = render::yaml(&translate(&given::snapshot(&text)));
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(output, actual).expect("writable");
         return None;

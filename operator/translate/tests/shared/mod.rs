@@ -1,47 +1,9 @@
-//! What the tests share: snapshots from YAML, and a readable form of a translation.
+//! What the tests share: objects from YAML or JSON, with certificates made on the way.
 
 pub mod pairs;
-pub mod render;
 
 use postern_translate::kinds::AnyObject;
-use postern_translate::snapshot::{Claim, Observed, ObservedGateway, Snapshot};
-use serde::Deserialize;
 use serde_json::Value;
-
-/// An optional first document: what does not come from objects.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-struct Given {
-    /// Serve every Gateway, as for files; unless false.
-    claim_every: Option<bool>,
-    /// What was observed of Gateways; nobody was asked unless written.
-    observed: Option<std::collections::BTreeMap<postern_config::ObjectKey, Seen>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-struct Seen {
-    addresses: Vec<String>,
-    acknowledged_generation: Option<i64>,
-    failed_listeners: std::collections::BTreeMap<String, String>,
-}
-
-/// Reads documents of objects as a cluster would hold them. They are not validated: what the API server of today refuses,
-/// the one of tomorrow may let through, and translation must stand it.
-pub fn snapshot(yaml: &str) -> Snapshot {
-    let mut snapshot = Snapshot::default();
-    snapshot.settings.claim = Claim::Every;
-    let documents: Vec<Value> = serde_saphyr::from_multiple(yaml).expect("the input is YAML");
-    for mut document in documents.into_iter().filter(|document| !document.is_null()) {
-        if let Some(given) = document.get("given") {
-            give(&mut snapshot, serde_json::from_value(given.clone()).expect("a known setting"));
-            continue;
-        }
-        pairs::fill(&mut document);
-        snapshot.objects.insert(object(document));
-    }
-    snapshot
-}
 
 /// Reads one object.
 pub fn object(value: Value) -> AnyObject {
@@ -50,23 +12,4 @@ pub fn object(value: Value) -> AnyObject {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let parsed = AnyObject::parse(group, &kind, value.clone());
     parsed.unwrap_or_else(|| panic!("{kind} is a known kind")).unwrap_or_else(|e| panic!("{e} in {value}"))
-}
-
-fn give(snapshot: &mut Snapshot, given: Given) {
-    if given.claim_every == Some(false) {
-        snapshot.settings.claim = Claim::OurClasses;
-    }
-    let Some(observed) = given.observed else { return };
-    let seen = observed.into_iter().map(|(key, seen)| {
-        let addresses = seen.addresses.into_iter().map(|value| {
-            postern_translate::api::GatewayStatusAddress { kind: Some("IPAddress".into()), value }
-        });
-        let observed = ObservedGateway {
-            addresses: addresses.collect(),
-            acknowledged_generation: seen.acknowledged_generation,
-            failed_listeners: seen.failed_listeners,
-        };
-        (key, observed)
-    });
-    snapshot.observed = Observed::Known(seen.collect());
 }

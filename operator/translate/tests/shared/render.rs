@@ -41,7 +41,7 @@ pub fn yaml(translation: &Translation) -> String {
 }
 
 /// A configuration without keys; the chain is as long as in the Secret.
-pub fn config(config: &postern_config::Config) -> Value {
+fn config(config: &postern_config::Config) -> Value {
     let mut value = serde_json::to_value(config).expect("plain data");
     for certificate in value["certificates"].as_object_mut().into_iter().flat_map(Map::values_mut) {
         let chain = certificate["chain"].as_str().unwrap_or_default().matches("BEGIN CERTIFICATE").count();

@@ -1,0 +1,66 @@
+//! A snapshot from YAML documents, the first of which may say what does not come from objects.
+
+use std::collections::BTreeMap;
+
+use postern_config::ObjectKey;
+use postern_translate::api::GatewayStatusAddress;
+use postern_translate::snapshot::{Claim, Observed, ObservedGateway, Snapshot};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::shared::{object, pairs};
+
+/// An optional first document: what does not come from objects.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+struct Given {
+    /// Serve every Gateway, as for files; unless false.
+    claim_every: Option<bool>,
+    /// What was observed of Gateways; nobody was asked unless written.
+    observed: Option<BTreeMap<ObjectKey, Seen>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+struct Seen {
+    addresses: Vec<String>,
+    acknowledged_generation: Option<i64>,
+    failed_listeners: BTreeMap<String, String>,
+}
+
+/// Reads documents of objects as a cluster would hold them. They are not validated: what the API server of today refuses,
+/// the one of tomorrow may let through, and translation must stand it.
+pub fn snapshot(yaml: &str) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    snapshot.settings.claim = Claim::Every;
+    let documents: Vec<Value> = serde_saphyr::from_multiple(yaml).expect("the input is YAML");
+    for mut document in documents.into_iter().filter(|document| !document.is_null()) {
+        if let Some(given) = document.get("given") {
+            give(&mut snapshot, serde_json::from_value(given.clone()).expect("a known setting"));
+            continue;
+        }
+        pairs::fill(&mut document);
+        snapshot.objects.insert(object(document));
+    }
+    snapshot
+}
+
+fn give(snapshot: &mut Snapshot, given: Given) {
+    if given.claim_every == Some(false) {
+        snapshot.settings.claim = Claim::OurClasses;
+    }
+    let Some(observed) = given.observed else { return };
+    let seen = observed.into_iter().map(|(key, seen)| {
+        let addresses = seen
+            .addresses
+            .into_iter()
+            .map(|value| GatewayStatusAddress { kind: Some("IPAddress".into()), value });
+        let observed = ObservedGateway {
+            addresses: addresses.collect(),
+            acknowledged_generation: seen.acknowledged_generation,
+            failed_listeners: seen.failed_listeners,
+        };
+        (key, observed)
+    });
+    snapshot.observed = Observed::Known(seen.collect());
+}
