@@ -49,12 +49,14 @@ impl FromStr for Header {
 impl Asked {
     /// Fails with a message when the URL is not one that a client of a Gateway could ask for.
     pub fn new(method: Method, url: &str, headers: &[Header]) -> Result<Self, String> {
+        if !url.contains("://") {
+            return Err(format!("`{url}` has no scheme: write http://HOST[:PORT]/PATH"));
+        }
         let uri: Uri = url.parse().map_err(|error| format!("`{url}` is not a URL: {error}"))?;
         let scheme = match uri.scheme_str() {
             Some("http") => Scheme::Http,
             Some("https") => Scheme::Https,
-            Some(other) => return Err(format!("`{other}` is not http or https")),
-            None => return Err(format!("`{url}` has no scheme: write http://HOST[:PORT]/PATH")),
+            Some(_) | None => return Err(format!("`{url}` is not a URL with http:// or https://")),
         };
         let authority = uri.authority().ok_or_else(|| format!("`{url}` has no host"))?;
         let server_name = routing::host(authority.as_str()).into_owned();
@@ -122,7 +124,7 @@ mod tests {
     #[test]
     fn what_is_not_a_request_says_why() {
         assert!(asked("app.shop.test/", &[]).expect_err("no scheme").contains("http://HOST"));
-        assert!(asked("ftp://app.shop.test/", &[]).expect_err("ftp").contains("not http or https"));
+        assert!(asked("ftp://app.shop.test/", &[]).expect_err("ftp").contains("http:// or https://"));
         assert!("x-version".parse::<Header>().is_err());
         assert!("a b: c".parse::<Header>().is_err());
     }

@@ -22,12 +22,10 @@ pub const DIM: Style = Style::new().dimmed();
 /// The form of the answer.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub enum Format {
-    /// For people
+    // No doc comments: the help would show each on a line of its own.
     #[default]
     Text,
-    /// For programs
     Json,
-    /// For both
     Yaml,
 }
 

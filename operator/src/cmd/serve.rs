@@ -1,6 +1,7 @@
 //! `postern serve`: the Gateways of the files on this machine.
 
 use std::fmt::Display;
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -125,7 +126,12 @@ fn log() {
     let filter = tracing_subscriber::EnvFilter::builder().with_env_var("POSTERN_LOG");
     let filter =
         filter.with_default_directive(tracing_subscriber::filter::LevelFilter::WARN.into()).from_env_lossy();
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let is_terminal = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(is_terminal)
+        .init();
 }
 
 fn failed(fact: &str, error: impl Display) -> Failure {
