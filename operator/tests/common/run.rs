@@ -1,0 +1,17 @@
+//! The binary, and where its manifests are.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The binary, with nothing of the surroundings that changes its output.
+pub fn postern() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_postern"));
+    command.current_dir(fixtures()).env("SOURCE_DATE_EPOCH", "1764374400").env("COLUMNS", "110");
+    command.env_remove("CLICOLOR_FORCE").env_remove("POSTERN_LOG");
+    command
+}
+
+/// Where the manifests of the tests are.
+pub fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
