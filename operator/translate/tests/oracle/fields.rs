@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use postern_translate::api::GROUP;
-use postern_translate::kinds::AnyObject;
+use postern_translate::kinds::{AnyObject, WrongShape};
 use serde_json::{Value, json};
 
 use crate::sample::Sampler;
@@ -66,7 +66,7 @@ pub fn not_typed(kind: &str, schema: &Value) -> BTreeMap<String, Fate> {
     let parts: Vec<&str> =
         ["spec", "status"].into_iter().filter(|part| schema["properties"][part].is_object()).collect();
     parts.iter().for_each(|part| object[*part] = everything(&schema["properties"][part]));
-    let again = parse(kind, object.clone()).unwrap_or_else(|e| panic!("{kind}: {e}\n{object:#}"));
+    let again = parse(kind, &object).unwrap_or_else(|e| panic!("{kind}: {e:?}\n{object:#}"));
     let mut found = BTreeMap::new();
     for part in parts {
         walk(kind, &object, &again, &schema["properties"][part], (part, format!("/{part}")), &mut found);
@@ -99,7 +99,7 @@ fn fate(kind: &str, object: &Value, again: &Value, place: &str) -> Fate {
     let mut wrong = object.clone();
     let value = wrong.pointer_mut(place).expect("the object has every property");
     *value = if value.is_string() { json!({ "no": "string" }) } else { json!("wrong") };
-    match (parse(kind, wrong), again.pointer(place)) {
+    match (parse(kind, &wrong), again.pointer(place)) {
         (_, None) => Fate::Lost,
         (Err(_), Some(_)) => Fate::Typed,
         (Ok(_), Some(_)) => Fate::Kept,
@@ -107,16 +107,17 @@ fn fate(kind: &str, object: &Value, again: &Value, place: &str) -> Fate {
 }
 
 /// Through our types and back.
-fn parse(kind: &str, object: Value) -> Result<Value, serde_json::Error> {
+fn parse(kind: &str, object: &Value) -> Result<Value, WrongShape> {
     let object = AnyObject::parse(GROUP, kind, object).expect("a kind that we read")?;
-    match object {
+    let again = match object {
         AnyObject::GatewayClass(object) => serde_json::to_value(object),
         AnyObject::Gateway(object) => serde_json::to_value(object),
         AnyObject::HttpRoute(object) => serde_json::to_value(object),
         AnyObject::GrpcRoute(object) => serde_json::to_value(object),
         AnyObject::ReferenceGrant(object) => serde_json::to_value(object),
         other => panic!("not a kind of Gateway API: {other:?}"),
-    }
+    };
+    Ok(again.expect("our types serialize"))
 }
 
 /// A value that has every property of a schema, and one entry in every list.
