@@ -9,7 +9,7 @@ use pingora::protocols::http::v1::server::HttpSession;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use super::clock::Clock;
-use super::down::{Down, Down1};
+use super::down::{After, Down, Down1};
 use super::fault::Fault;
 use super::headers::Incoming;
 use super::{Scope, head, reply, serve};
@@ -48,9 +48,13 @@ pub(crate) async fn serve_http1(conn: Conn, inbound: Arc<Inbound>) {
         }
         serve(&mut down, &scope, &clock, timer.as_mut()).await;
         let Down::H1(down) = down else { return };
-        let Some(kept) = down.into_kept() else { return linger(&conn).await };
+        match down.after() {
+            After::Keep => {}
+            After::Close => return linger(&conn).await,
+            After::Reset => return,
+        }
         // pingora gives back what it has read of a request that was sent ahead.
-        let Ok(Some(reusable)) = kept.reuse().await else { return };
+        let Ok(Some(reusable)) = down.into_session().reuse().await else { return };
         next = reusable.into_parts().1.unwrap_or_default();
     }
 }

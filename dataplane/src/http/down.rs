@@ -27,18 +27,37 @@ pub(super) struct Down1 {
     pipelined: bool,
     answered: bool,
     until_close: bool,
+    aborted: bool,
+}
+
+/// What becomes of an HTTP/1 connection after a request.
+pub(super) enum After {
+    /// It is for the next request.
+    Keep,
+    /// It ends, once the client has the answer.
+    Close,
+    /// It ends at once: what the client got is not a whole answer, and it must see that.
+    Reset,
 }
 
 impl Down1 {
     /// A session whose head was read.
     pub(super) fn new(session: v1::server::HttpSession, conn: Conn, pipelined: bool) -> Self {
         let keep_alive = session.will_keepalive();
-        Self { session, conn, keep_alive, pipelined, answered: false, until_close: false }
+        Self { session, conn, keep_alive, pipelined, answered: false, until_close: false, aborted: false }
     }
 
-    /// The session, if its connection can carry another request.
-    pub(super) fn into_kept(self) -> Option<v1::server::HttpSession> {
-        self.keep_alive.then_some(self.session)
+    /// What becomes of the connection.
+    pub(super) fn after(&self) -> After {
+        match self {
+            Self { aborted: true, until_close: true, .. } => After::Reset,
+            Self { keep_alive: true, .. } => After::Keep,
+            Self { .. } => After::Close,
+        }
+    }
+
+    pub(super) fn into_session(self) -> v1::server::HttpSession {
+        self.session
     }
 }
 
@@ -178,6 +197,7 @@ impl Down {
         match self {
             Self::H1(down) => {
                 down.keep_alive = false;
+                down.aborted = true;
                 // Otherwise the missing bytes, or the missing last chunk, say it.
                 if down.until_close {
                     down.conn.reset_on_close();

@@ -167,16 +167,16 @@ pub(super) fn check(request: &RequestHeader) -> Result<(), Fault> {
     if required && !is_authority(authority) {
         return Err(Fault::Malformed("the host is not one"));
     }
-    if request.uri.scheme_str().is_some_and(|scheme| !matches!(scheme, "http" | "https")) {
-        return Err(Fault::Malformed("the scheme is not http or https"));
-    }
-    let path = request.raw_path();
-    let names_resource = path.first() == Some(&b'/') || request.uri.authority().is_some();
-    let names_server = path == b"*" && request.method == Method::OPTIONS;
-    if !(names_resource || names_server) {
-        return Err(Fault::Malformed("the request target is not one"));
-    }
-    if memchr(b'#', path).is_some() || std::str::from_utf8(path).is_err() {
+    let target = request.raw_path();
+    let is_served = match target {
+        [b'/', ..] => true,
+        b"*" => request.method == Method::OPTIONS,
+        // RFC 9112 3.2.2: "a server MUST accept the absolute-form in requests"; pingora has compared it with Host.
+        _ => [&b"http://"[..], b"https://"]
+            .iter()
+            .any(|scheme| target.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))),
+    };
+    if !is_served || memchr(b'#', target).is_some() || std::str::from_utf8(target).is_err() {
         return Err(Fault::Malformed("the request target is not one"));
     }
     Ok(())
