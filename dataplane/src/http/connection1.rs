@@ -15,9 +15,9 @@ use super::headers::Incoming;
 use super::{Scope, head, reply, serve};
 use crate::listen::{Conn, Inbound};
 
-/// What a client may still send after an answer that ends the connection, and for how long that is read. Closing with bytes
-/// unread would reset the connection, and the client might lose the answer.
-const LINGER: (usize, Duration) = (1 << 20, Duration::from_millis(500));
+/// How long what a client still sends is read after an answer that ends the connection, and for how long at a pause. Closing
+/// with bytes unread would reset the connection, and the client might lose the answer.
+const LINGER: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(1));
 
 /// Serves HTTP/1 until the connection ends.
 pub(crate) async fn serve_http1(conn: Conn, inbound: Arc<Inbound>) {
@@ -111,20 +111,15 @@ async fn refuse(conn: &Conn, fault: &Fault, scope: &Scope) {
 
 /// Closes so that the client gets the whole answer.
 async fn linger(conn: &Conn) {
-    let (most, long) = LINGER;
+    let (whole, pause) = LINGER;
     let farewell = async {
-        if conn.close().await.is_err() {
-            return;
-        }
-        let (mut rest, mut read) = (BytesMut::new(), 0);
-        while let Ok(true) = conn.read(&mut rest).await {
-            read += rest.len();
+        let mut rest = BytesMut::new();
+        let mut more = conn.close().await.is_ok();
+        while more {
             rest.clear();
-            if read > most {
-                return;
-            }
+            more = matches!(timeout(pause, conn.read(&mut rest)).await, Ok(Ok(true)));
         }
     };
     // What is not over by then ends without a farewell.
-    let _ = timeout(long, farewell).await;
+    let _ = timeout(whole, farewell).await;
 }

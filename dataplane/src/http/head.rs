@@ -90,8 +90,9 @@ impl HeadScan {
         else {
             return Err(Fault::Malformed("the request line is not one"));
         };
-        if method.is_empty() || target.is_empty() || !target.iter().all(|byte| *byte > b' ' && *byte != 0x7f)
-        {
+        // A fragment is for the client alone (RFC 9110 4.2.5).
+        let is_visible = |byte: &u8| *byte > b' ' && !matches!(byte, b'#' | 0x7f);
+        if method.is_empty() || target.is_empty() || !target.iter().all(is_visible) {
             return Err(Fault::Malformed("the request line is not one"));
         }
         match version {
