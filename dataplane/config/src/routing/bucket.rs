@@ -7,9 +7,9 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use smol_str::SmolStr;
 
 use super::candidate::PathCondition;
 use super::expressions::Expressions;
@@ -34,8 +34,8 @@ type Run = Range<u32>;
 
 #[derive(Default)]
 struct Index {
-    exact: HashMap<Arc<str>, Run, RandomState>,
-    prefixes: HashMap<Arc<str>, Run, RandomState>,
+    exact: HashMap<SmolStr, Run, RandomState>,
+    prefixes: HashMap<SmolStr, Run, RandomState>,
     /// The lengths of the prefixes.
     lengths: Lengths,
     expressions: Run,
@@ -75,12 +75,12 @@ impl Index {
             let end = start + position(run.len());
             match &run[0].path {
                 PathCondition::Exact(path) => {
-                    index.exact.insert(Arc::clone(path), start..end);
+                    index.exact.insert(path.clone(), start..end);
                 }
                 PathCondition::Prefix(prefix) if prefix.is_empty() => index.everything = start..end,
                 PathCondition::Prefix(prefix) => {
                     index.lengths.insert(prefix.len());
-                    index.prefixes.insert(Arc::clone(prefix), start..end);
+                    index.prefixes.insert(prefix.clone(), start..end);
                 }
                 PathCondition::RegularExpression(_) => {
                     index.expressions = start..end;

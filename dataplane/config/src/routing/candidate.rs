@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::sync::Arc;
 
+use smol_str::SmolStr;
+
 use super::Request;
 use super::header::HeaderCondition;
 use super::path;
@@ -22,11 +24,20 @@ pub struct Rule<A> {
 }
 
 /// One match of one rule, under one of the hostnames that its route gives to a listener.
+///
+/// In a big table each is met outside the processor's caches, so it fits into one cache line, short paths included.
+#[repr(align(64))]
 pub struct Candidate<A> {
+    pub(super) path: PathCondition,
+    /// The conditions beside those on host and path; most matches have none.
+    pub(super) beside: Option<Box<Conditions>>,
     rule: Arc<Rule<A>>,
     hostname: Option<Arc<Hostname>>,
-    match_index: usize,
-    pub(super) path: PathCondition,
+    match_index: u32,
+}
+
+/// The conditions of a match beside those on host and path.
+pub(super) struct Conditions {
     pub(super) method: Option<Box<str>>,
     pub(super) headers: Box<[HeaderCondition]>,
     pub(super) query: Box<[QueryCondition]>,
@@ -35,9 +46,9 @@ pub struct Candidate<A> {
 /// The condition on the path, normalized.
 #[derive(Debug)]
 pub(super) enum PathCondition {
-    Exact(Arc<str>),
+    Exact(SmolStr),
     /// Without trailing slash, so `/` is empty.
-    Prefix(Arc<str>),
+    Prefix(SmolStr),
     RegularExpression(Pattern),
 }
 
@@ -72,15 +83,13 @@ impl<A> Rule<A> {
 
 impl<A> Candidate<A> {
     pub(super) fn new(rule: Arc<Rule<A>>, hostname: Option<Arc<Hostname>>, match_index: usize) -> Self {
-        let RouteMatch { path, method, headers, query } = &rule.rule().matches[match_index];
+        let wanted = &rule.rule().matches[match_index];
         Self {
-            path: PathCondition::new(path),
-            method: method.as_deref().map(Into::into),
-            headers: headers.iter().map(HeaderCondition::new).collect(),
-            query: query.iter().map(QueryCondition::new).collect(),
+            path: PathCondition::new(&wanted.path),
+            beside: Conditions::new(wanted),
             rule,
             hostname,
-            match_index,
+            match_index: u32::try_from(match_index).expect("a rule has fewer matches than memory has bytes"),
         }
     }
 
@@ -101,26 +110,27 @@ impl<A> Candidate<A> {
 
     /// The match as it was written.
     pub fn matches(&self) -> &RouteMatch {
-        &self.rule.rule().matches[self.match_index]
+        &self.rule.rule().matches[self.match_index()]
     }
 
     /// The index of the match in its rule.
     pub fn match_index(&self) -> usize {
-        self.match_index
+        self.match_index as usize
     }
 
     /// Its place among all candidates.
     pub fn rank(&self) -> Rank<'_> {
+        let wanted = self.matches();
         Rank {
             hostname: HostnameRank::new(self.hostname()),
             path: self.path.rank(),
-            method: Reverse(self.method.is_some()),
-            headers: Reverse(self.headers.len()),
-            query: Reverse(self.query.len()),
+            method: Reverse(wanted.method.is_some()),
+            headers: Reverse(wanted.headers.len()),
+            query: Reverse(wanted.query.len()),
             created: self.rule.route.created,
             name: &self.rule.name,
             rule: self.rule.rule().index,
-            match_index: self.match_index,
+            match_index: self.match_index(),
         }
     }
 
@@ -136,6 +146,24 @@ impl<A> Candidate<A> {
     /// Whether all conditions but those on host and path hold.
     #[inline]
     pub(super) fn holds_beside_path(&self, request: &Request<'_>) -> bool {
+        self.beside.as_ref().is_none_or(|conditions| conditions.hold(request))
+    }
+}
+
+impl Conditions {
+    fn new(wanted: &RouteMatch) -> Option<Box<Self>> {
+        let RouteMatch { path: _, method, headers, query } = wanted;
+        if method.is_none() && headers.is_empty() && query.is_empty() {
+            return None;
+        }
+        Some(Box::new(Self {
+            method: method.as_deref().map(Into::into),
+            headers: headers.iter().map(HeaderCondition::new).collect(),
+            query: query.iter().map(QueryCondition::new).collect(),
+        }))
+    }
+
+    fn hold(&self, request: &Request<'_>) -> bool {
         self.method.as_deref().is_none_or(|method| method == request.method.as_str())
             && self.headers.iter().all(|condition| condition.holds(request.headers))
             && self.query.iter().all(|condition| condition.holds(request.query))
@@ -164,9 +192,9 @@ impl PathCondition {
     #[inline]
     pub(super) fn holds(&self, path: &str) -> bool {
         match self {
-            Self::Exact(exact) => **exact == *path,
+            Self::Exact(exact) => exact == path,
             Self::Prefix(prefix) => path
-                .strip_prefix(&**prefix)
+                .strip_prefix(prefix.as_str())
                 .is_some_and(|rest| prefix.is_empty() || rest.is_empty() || rest.starts_with('/')),
             Self::RegularExpression(pattern) => pattern.is_match(path.as_bytes()),
         }

@@ -106,17 +106,18 @@ fn mismatch<A>(candidate: &Candidate<A>, request: &Request<'_>) -> Option<Mismat
         let found = Some(request.path.into());
         return Some(Mismatch { condition: Condition::Path, expected: expected_path(&wanted.path), found });
     }
-    if let Some(method) = candidate.method.as_deref().filter(|method| *method != request.method.as_str()) {
+    let beside = candidate.beside.as_ref()?;
+    if let Some(method) = beside.method.as_deref().filter(|method| *method != request.method.as_str()) {
         let found = Some(request.method.to_string());
         return Some(Mismatch { condition: Condition::Method, expected: method.into(), found });
     }
-    for (condition, wanted) in candidate.headers.iter().zip(&wanted.headers) {
+    for (condition, wanted) in beside.headers.iter().zip(&wanted.headers) {
         if !condition.holds(request.headers) {
             let found = condition.found(request.headers);
             return Some(Mismatch::of(Condition::Header(wanted.name.clone()), wanted, found));
         }
     }
-    for (condition, wanted) in candidate.query.iter().zip(&wanted.query) {
+    for (condition, wanted) in beside.query.iter().zip(&wanted.query) {
         if !condition.holds(request.query) {
             let found = condition.found(request.query);
             return Some(Mismatch::of(Condition::Query(wanted.name.clone()), wanted, found));

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use smol_str::SmolStr;
 
 use super::lengths::Lengths;
 use crate::Hostname;
@@ -34,9 +35,9 @@ fn without_port(authority: &str) -> &str {
 /// Values by hostname, where "all hosts" is `None`.
 #[derive(Debug)]
 pub(super) struct HostMap<T> {
-    exact: HashMap<Box<str>, T, RandomState>,
+    exact: HashMap<SmolStr, T, RandomState>,
     /// By the suffix with its leading dot.
-    wildcard: HashMap<Box<str>, T, RandomState>,
+    wildcard: HashMap<SmolStr, T, RandomState>,
     suffixes: Lengths,
     all: Option<T>,
 }
