@@ -25,7 +25,7 @@ const SIZES: [usize; 3] = [100, 5_000, 40_000];
 
 /// A host for each route, with the rules `/` and `/api/v1`.
 mod host_for_each_route {
-    use super::*;
+    use super::{Bencher, Config, SIZES, bench_build, bench_select, config_of, prefix, route};
 
     fn config(routes: usize) -> Config {
         config_of((0..routes).map(|i| {
@@ -33,7 +33,7 @@ mod host_for_each_route {
         }))
     }
 
-    #[divan::bench(args = SIZES)]
+    #[divan::bench(args = SIZES, sample_size = 1000, sample_count = 200)]
     fn select(bencher: Bencher<'_, '_>, routes: usize) {
         bench_select(bencher, &config(routes), routes, |i| {
             (format!("app-{i}.example.com"), "/api/v1/users/42".into())
@@ -48,9 +48,9 @@ mod host_for_each_route {
 
 /// A wildcard host for each route, asked for two labels below.
 mod wildcard_for_each_route {
-    use super::*;
+    use super::{Bencher, SIZES, bench_select, config_of, prefix, route};
 
-    #[divan::bench(args = SIZES)]
+    #[divan::bench(args = SIZES, sample_size = 1000, sample_count = 200)]
     fn select(bencher: Bencher<'_, '_>, routes: usize) {
         let route = |i| route(&format!("*.team-{i}.example.com"), vec![vec![prefix("/")]]);
         bench_select(bencher, &config_of((0..routes).map(route)), routes, |i| {
@@ -61,7 +61,7 @@ mod wildcard_for_each_route {
 
 /// One host, half of the routes exact, half of them prefixes of three segments, and a route for everything.
 mod one_host_with_many_paths {
-    use super::*;
+    use super::{Bencher, Config, SIZES, bench_build, bench_select, config_of, exact, prefix, route};
 
     fn config(routes: usize) -> Config {
         let path = |i: usize| match i % 2 {
@@ -72,7 +72,7 @@ mod one_host_with_many_paths {
         config_of((0..routes).map(|i| route("one.example.com", vec![vec![path(i)]])).chain([everything]))
     }
 
-    #[divan::bench(args = SIZES)]
+    #[divan::bench(args = SIZES, sample_size = 1000, sample_count = 200)]
     fn select(bencher: Bencher<'_, '_>, routes: usize) {
         bench_select(bencher, &config(routes), routes, |i| {
             ("one.example.com".into(), format!("/svc-{i}/api/v2/item"))
@@ -85,15 +85,19 @@ mod one_host_with_many_paths {
     }
 }
 
-/// Twenty routes a host; on each host prefixes, some with a method or a header, and three expressions.
+/// Twenty routes a host; on each host prefixes, some with a method or a header, and three expressions of its
+/// own.
 mod mixed {
-    use super::*;
+    use super::{
+        Bencher, Config, RouteTable, SIZES, bench_build, bench_select, config_of, expression, header, prefix,
+        route,
+    };
 
     fn config(routes: usize) -> Config {
         config_of((0..routes).map(|i| {
             let mut it = match i % 20 {
                 0 => prefix("/"),
-                n @ 1..=3 => expression(&format!("/r{n}/[a-z]+/[0-9]+")),
+                n @ 1..=3 => expression(&format!("/r{n}/[a-z]+/[0-9]+(?:/{i})?")),
                 n => prefix(&format!("/svc-{}/api", n / 2)),
             };
             match i % 4 {
@@ -105,7 +109,7 @@ mod mixed {
         }))
     }
 
-    #[divan::bench(args = SIZES)]
+    #[divan::bench(args = SIZES, sample_size = 1000, sample_count = 200)]
     fn select(bencher: Bencher<'_, '_>, routes: usize) {
         bench_select(bencher, &config(routes), routes, |i| {
             let path = match i % 20 {
@@ -120,10 +124,18 @@ mod mixed {
     fn build(bencher: Bencher<'_, '_>, routes: usize) {
         bench_build(bencher, &config(routes));
     }
+
+    /// The same with the expressions of the table before.
+    #[divan::bench(args = SIZES, sample_count = 10)]
+    fn rebuild(bencher: Bencher<'_, '_>, routes: usize) {
+        let config = config(routes);
+        let table = RouteTable::build(&config, |_, _, rule| rule.index);
+        bencher.bench(|| table.rebuild(&config, |_, _, rule| rule.index));
+    }
 }
 
 /// One path, rules that differ in the value of a header, and the last of them taken.
-#[divan::bench(args = [8, 64])]
+#[divan::bench(args = [8, 64], sample_size = 1000, sample_count = 200)]
 fn select_by_header(bencher: Bencher<'_, '_>, rules: usize) {
     let rule = |i: usize| {
         let value = if i == rules { "prod".into() } else { format!("e{i}") };
@@ -134,7 +146,7 @@ fn select_by_header(bencher: Bencher<'_, '_>, rules: usize) {
 }
 
 /// One host with expressions alone.
-#[divan::bench(args = [7, 50, 500])]
+#[divan::bench(args = [7, 50, 500], sample_size = 1000, sample_count = 200)]
 fn select_by_expression(bencher: Bencher<'_, '_>, routes: usize) {
     let config = config_of(
         (0..routes)

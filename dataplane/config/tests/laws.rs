@@ -275,6 +275,14 @@ proptest! {
     }
 
     #[test]
+    fn a_rebuilt_table_is_as_a_new_one(before in config(), after in config(), ask in ask()) {
+        let rebuilt = table(&before).rebuild(&after, |name, _, rule| format!("{} rule {}", name.key, rule.index));
+        let found = select(&rebuilt, 80, &ask).map(|found| (found.route().to_string(), found.rank().match_index));
+        let fresh = table(&after);
+        prop_assert_eq!(found, select(&fresh, 80, &ask).map(|found| (found.route().to_string(), found.rank().match_index)));
+    }
+
+    #[test]
     fn a_neighbour_changes_nothing(config in config(), ask in ask()) {
         let mut more = config.clone();
         let mut unrelated = route(&["z.z"], [vec![prefix("/")]]);

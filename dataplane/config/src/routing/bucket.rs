@@ -71,7 +71,7 @@ impl Index {
     fn new<A>(candidates: &[Candidate<A>]) -> Self {
         let mut index = Self::default();
         let mut start = 0;
-        for run in candidates.chunk_by(|a, b| a.rank().path == b.rank().path) {
+        for run in candidates.chunk_by(|a, b| a.path.rank() == b.path.rank()) {
             let end = start + position(run.len());
             match &run[0].path {
                 PathCondition::Exact(path) => {

@@ -11,7 +11,7 @@ use super::header::HeaderCondition;
 use super::path;
 use super::query::QueryCondition;
 use super::rank::{HostnameRank, PathRank, Rank};
-use super::regex::Pattern;
+use super::regex::{Compiler, Pattern};
 use crate::{Hostname, PathMatch, Route, RouteMatch, RouteName, RouteRule};
 
 /// A rule with what it compiles to, shared by its candidates.
@@ -82,15 +82,19 @@ impl<A> Rule<A> {
 }
 
 impl<A> Candidate<A> {
-    pub(super) fn new(rule: Arc<Rule<A>>, hostname: Option<Arc<Hostname>>, match_index: usize) -> Self {
-        let wanted = &rule.rule().matches[match_index];
-        Self {
-            path: PathCondition::new(&wanted.path),
-            beside: Conditions::new(wanted),
-            rule,
-            hostname,
-            match_index: u32::try_from(match_index).expect("a rule has fewer matches than memory has bytes"),
-        }
+    /// One for each match of the rule.
+    pub(super) fn of_rule(
+        rule: &Arc<Rule<A>>,
+        hostname: Option<&Arc<Hostname>>,
+        compiler: &mut Compiler<'_>,
+    ) -> impl Iterator<Item = Self> {
+        (0..).zip(&rule.rule().matches).map(move |(match_index, wanted)| Self {
+            path: PathCondition::new(&wanted.path, compiler),
+            beside: Conditions::new(wanted, compiler),
+            rule: Arc::clone(rule),
+            hostname: hostname.cloned(),
+            match_index,
+        })
     }
 
     /// The rule.
@@ -151,15 +155,15 @@ impl<A> Candidate<A> {
 }
 
 impl Conditions {
-    fn new(wanted: &RouteMatch) -> Option<Box<Self>> {
+    fn new(wanted: &RouteMatch, compiler: &mut Compiler<'_>) -> Option<Box<Self>> {
         let RouteMatch { path: _, method, headers, query } = wanted;
         if method.is_none() && headers.is_empty() && query.is_empty() {
             return None;
         }
         Some(Box::new(Self {
             method: method.as_deref().map(Into::into),
-            headers: headers.iter().map(HeaderCondition::new).collect(),
-            query: query.iter().map(QueryCondition::new).collect(),
+            headers: headers.iter().map(|wanted| HeaderCondition::new(wanted, compiler)).collect(),
+            query: query.iter().map(|wanted| QueryCondition::new(wanted, compiler)).collect(),
         }))
     }
 
@@ -171,15 +175,15 @@ impl Conditions {
 }
 
 impl PathCondition {
-    fn new(path: &PathMatch) -> Self {
+    fn new(path: &PathMatch, compiler: &mut Compiler<'_>) -> Self {
         match path {
             PathMatch::Exact(value) => Self::Exact(path::exact_of(value).into()),
             PathMatch::PathPrefix(value) => Self::Prefix(path::prefix_of(value).into()),
-            PathMatch::RegularExpression(pattern) => Self::RegularExpression(Pattern::new(pattern)),
+            PathMatch::RegularExpression(pattern) => Self::RegularExpression(compiler.pattern(pattern)),
         }
     }
 
-    fn rank(&self) -> PathRank<'_> {
+    pub(super) fn rank(&self) -> PathRank<'_> {
         match self {
             Self::Exact(path) => PathRank::Exact(path),
             Self::Prefix(prefix) if prefix.is_empty() => PathRank::Everything,

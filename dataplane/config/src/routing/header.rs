@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use http::header::{COOKIE, HeaderMap, HeaderName, HeaderValue};
 
-use super::regex::Pattern;
+use super::regex::{Compiler, Pattern};
 use crate::{HeaderMatch, ValueMatch};
 
 /// A condition on a value.
@@ -17,10 +17,10 @@ pub(super) enum Value {
 }
 
 impl Value {
-    pub(super) fn new(value: &ValueMatch) -> Self {
+    pub(super) fn new(value: &ValueMatch, compiler: &mut Compiler<'_>) -> Self {
         match value {
             ValueMatch::Exact(text) => Self::Exact(text.as_str().into()),
-            ValueMatch::RegularExpression(pattern) => Self::RegularExpression(Pattern::new(pattern)),
+            ValueMatch::RegularExpression(pattern) => Self::RegularExpression(compiler.pattern(pattern)),
         }
     }
 
@@ -42,8 +42,8 @@ pub(super) struct HeaderCondition {
 }
 
 impl HeaderCondition {
-    pub(super) fn new(wanted: &HeaderMatch) -> Self {
-        Self { name: wanted.name.parse().ok(), value: Value::new(&wanted.value) }
+    pub(super) fn new(wanted: &HeaderMatch, compiler: &mut Compiler<'_>) -> Self {
+        Self { name: wanted.name.parse().ok(), value: Value::new(&wanted.value, compiler) }
     }
 
     #[inline]
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn condition(name: &str, value: ValueMatch) -> HeaderCondition {
-        HeaderCondition::new(&HeaderMatch { name: name.into(), value })
+        HeaderCondition::new(&HeaderMatch { name: name.into(), value }, &mut Compiler::default())
     }
 
     fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::header::Value;
 use super::path::escaped_byte;
+use super::regex::Compiler;
 use crate::HeaderMatch;
 
 /// A condition on a query parameter.
@@ -14,8 +15,8 @@ pub(super) struct QueryCondition {
 }
 
 impl QueryCondition {
-    pub(super) fn new(wanted: &HeaderMatch) -> Self {
-        Self { name: wanted.name.as_str().into(), value: Value::new(&wanted.value) }
+    pub(super) fn new(wanted: &HeaderMatch, compiler: &mut Compiler<'_>) -> Self {
+        Self { name: wanted.name.as_str().into(), value: Value::new(&wanted.value, compiler) }
     }
 
     #[inline]
@@ -77,7 +78,8 @@ mod tests {
     use crate::ValueMatch;
 
     fn condition(name: &str, value: &str) -> QueryCondition {
-        QueryCondition::new(&HeaderMatch { name: name.into(), value: ValueMatch::Exact(value.into()) })
+        let wanted = HeaderMatch { name: name.into(), value: ValueMatch::Exact(value.into()) };
+        QueryCondition::new(&wanted, &mut Compiler::default())
     }
 
     #[test]

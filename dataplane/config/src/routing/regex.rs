@@ -1,5 +1,6 @@
 //! Regular expressions: anchored at both ends, linear in time, bounded in size.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use regex_automata::dfa::{Automaton, StartKind, dense};
@@ -36,6 +37,37 @@ enum Engine {
     Table(Box<dense::DFA<Vec<u32>>>),
     /// Those whose table would be big: states are made as they are met, in memory that is pooled per thread.
     Lazy(Box<meta::Regex>),
+}
+
+/// The expressions of a table, by their text.
+pub(super) type Patterns = HashMap<Arc<str>, Pattern>;
+
+/// Compiles the expressions of a table. One costs as much as hundreds of other conditions, so each is compiled once, and
+/// again for a later table only if it is new there.
+#[derive(Debug, Default)]
+pub(super) struct Compiler<'a> {
+    previous: Option<&'a Patterns>,
+    compiled: Patterns,
+}
+
+impl<'a> Compiler<'a> {
+    pub(super) fn new(previous: Option<&'a Patterns>) -> Self {
+        Self { previous, compiled: Patterns::new() }
+    }
+
+    pub(super) fn pattern(&mut self, text: &str) -> Pattern {
+        if let Some(pattern) = self.compiled.get(text) {
+            return pattern.clone();
+        }
+        let known = self.previous.and_then(|previous| previous.get(text)).cloned();
+        let pattern = known.unwrap_or_else(|| Pattern::new(text));
+        self.compiled.insert(Arc::clone(&pattern.text), pattern.clone());
+        pattern
+    }
+
+    pub(super) fn finish(self) -> Patterns {
+        self.compiled
+    }
 }
 
 impl Pattern {

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use super::bucket::Bucket;
 use super::host::HostMap;
 use super::path::merge_slashes;
+use super::regex::{Compiler, Patterns};
 use super::{Candidate, Explanation, Request, Rule, Selected};
 use crate::{Config, Hostname, Listener, ListenerName, Route, RouteName, RouteRule};
 
 /// The routing tables of everything that one Gateway serves. `A` is what a rule compiles to.
 pub struct RouteTable<A> {
     ports: BTreeMap<u16, PortTable<A>>,
+    patterns: Patterns,
 }
 
 /// The listeners of a port.
@@ -34,14 +36,31 @@ impl<A> RouteTable<A> {
     ///
     /// Total: a regular expression that [`super::check_regex`] refuses matches nothing, a listener that a route names and
     /// that does not exist is passed over, and of two listeners with one port and hostname the first by name is taken.
-    pub fn build(config: &Config, mut compile: impl FnMut(&RouteName, &Route, &RouteRule) -> A) -> Self {
+    pub fn build(config: &Config, compile: impl FnMut(&RouteName, &Route, &RouteRule) -> A) -> Self {
+        Self::build_with(None, config, compile)
+    }
+
+    /// The tables of a configuration that follows this one's: what [`Self::build`] gives, but regular expressions that are
+    /// here already are not compiled again, which is most of the work where there are many.
+    pub fn rebuild(&self, config: &Config, compile: impl FnMut(&RouteName, &Route, &RouteRule) -> A) -> Self {
+        Self::build_with(Some(&self.patterns), config, compile)
+    }
+
+    fn build_with(
+        known: Option<&Patterns>,
+        config: &Config,
+        mut compile: impl FnMut(&RouteName, &Route, &RouteRule) -> A,
+    ) -> Self {
+        let mut compiler = Compiler::new(known);
         let mut attached: BTreeMap<&ListenerName, Vec<Candidate<A>>> = BTreeMap::new();
         for (name, route) in &config.routes {
             let rules = rules(name, route, &mut compile);
             for attachment in &route.attachments {
                 let candidates = attached.entry(&attachment.listener).or_default();
                 for hostname in hostnames(&attachment.hostnames) {
-                    candidates.extend(rules.iter().flat_map(|rule| of_rule(rule, hostname.as_ref())));
+                    for rule in &rules {
+                        candidates.extend(Candidate::of_rule(rule, hostname.as_ref(), &mut compiler));
+                    }
                 }
             }
         }
@@ -50,7 +69,7 @@ impl<A> RouteTable<A> {
             let candidates = attached.remove(name).unwrap_or_default();
             ports.entry(listener.port).or_default().add(ListenerTable::new(name, listener, candidates));
         }
-        Self { ports }
+        Self { ports, patterns: compiler.finish() }
     }
 
     /// The ports, in ascending order.
@@ -84,9 +103,14 @@ fn hostnames(hostnames: &[Hostname]) -> Vec<Option<Arc<Hostname>>> {
     hostnames.iter().map(|hostname| Some(Arc::new(hostname.clone()))).collect()
 }
 
-fn of_rule<A>(rule: &Arc<Rule<A>>, hostname: Option<&Arc<Hostname>>) -> impl Iterator<Item = Candidate<A>> {
-    (0..rule.rule().matches.len())
-        .map(move |index| Candidate::new(Arc::clone(rule), hostname.cloned(), index))
+/// The candidates in the order of precedence. Each rank is computed once, for it is gathered from several places.
+fn sorted<A>(candidates: Vec<Candidate<A>>) -> Vec<Candidate<A>> {
+    let ranks: Vec<_> = candidates.iter().map(Candidate::rank).collect();
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    order.sort_by(|a, b| ranks[*a].cmp(&ranks[*b]));
+    drop(ranks);
+    let mut candidates: Vec<_> = candidates.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|at| candidates[at].take()).collect()
 }
 
 impl<A> PortTable<A> {
@@ -114,8 +138,8 @@ impl<A> Default for PortTable<A> {
 }
 
 impl<A> ListenerTable<A> {
-    fn new(name: &ListenerName, listener: &Listener, mut candidates: Vec<Candidate<A>>) -> Self {
-        candidates.sort_by(|a, b| a.rank().cmp(&b.rank()));
+    fn new(name: &ListenerName, listener: &Listener, candidates: Vec<Candidate<A>>) -> Self {
+        let candidates = sorted(candidates);
         let mut hosts = HostMap::default();
         let mut start = 0;
         for bucket in candidates.chunk_by(|a, b| a.hostname() == b.hostname()) {
