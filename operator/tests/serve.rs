@@ -23,7 +23,7 @@ const ANY_PORT: [&str; 2] = ["--bind", "80=127.0.0.1:0"];
 const APP: &str = "app.shop.test";
 
 fn shop() -> (Server, SocketAddr) {
-    let mut server = Server::start(["-f", "shop.yaml", "--dev"].iter().chain(&ANY_PORT));
+    let mut server = Server::start_in(&fixtures(), ["-f", "shop.yaml", "--dev"].iter().chain(&ANY_PORT));
     let web = server.listener("shop/web http");
     (server, web)
 }
@@ -51,7 +51,7 @@ impl Folder {
 
     fn serve(&self) -> (Server, SocketAddr) {
         let path = self.0.to_str().expect("UTF-8");
-        let mut server = Server::start(["-f", path, "--dev"].iter().chain(&ANY_PORT));
+        let mut server = Server::start_in(&fixtures(), ["-f", path, "--dev"].iter().chain(&ANY_PORT));
         let web = server.listener("shop/web http");
         (server, web)
     }
@@ -208,7 +208,8 @@ fn a_backend_can_be_given_on_the_command_line() {
     let backend = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("shop/green=http://{}", backend.local_addr().expect("bound"));
     let answers = std::thread::spawn(move || answer_once(&backend, Duration::ZERO));
-    let mut server = Server::start(["-f", "shop.yaml", "--backend", &url].iter().chain(&ANY_PORT));
+    let mut server =
+        Server::start_in(&fixtures(), ["-f", "shop.yaml", "--backend", &url].iter().chain(&ANY_PORT));
     let web = server.listener("shop/web http");
     assert_eq!(get(web, APP, "/api/health", &[]).body, "mine");
     answers.join().expect("asked once");
@@ -220,7 +221,8 @@ fn termination_waits_for_open_requests() {
     let backend = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("shop/green=http://{}", backend.local_addr().expect("bound"));
     let answers = std::thread::spawn(move || answer_once(&backend, Duration::from_millis(500)));
-    let mut server = Server::start(["-f", "shop.yaml", "--backend", &url].iter().chain(&ANY_PORT));
+    let mut server =
+        Server::start_in(&fixtures(), ["-f", "shop.yaml", "--backend", &url].iter().chain(&ANY_PORT));
     let web = server.listener("shop/web http");
     let asking = std::thread::spawn(move || get(web, APP, "/api/health", &[]).body);
     answers.thread().unpark();
@@ -245,7 +247,7 @@ fn answer_once(listener: &TcpListener, wait: Duration) {
 #[test]
 fn https_listeners_get_a_certificate_for_their_hostname() {
     let arguments = ["-f", "edge.yaml", "--dev", "--bind", "80=127.0.0.1:0", "--bind", "443=127.0.0.1:0"];
-    let mut server = Server::start(arguments);
+    let mut server = Server::start_in(&fixtures(), arguments);
     let (http, https) = (server.listener("edge/east http"), server.listener("edge/east https"));
     let (first, _) = tls::get(https, "secure.east.test", "/ready", None).expect("any certificate will do");
     let certificate = first.certificate;
@@ -264,7 +266,8 @@ fn the_second_gateway_on_a_port_gets_a_free_one() {
     // A port that is free a moment ago; with two Gateways asking for it, one has to move.
     let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
     let bind = format!("80={free}");
-    let mut server = Server::start(["-f", "edge.yaml", "--bind", &bind, "--bind", "443=127.0.0.1:0"]);
+    let mut server =
+        Server::start_in(&fixtures(), ["-f", "edge.yaml", "--bind", &bind, "--bind", "443=127.0.0.1:0"]);
     let east = server.listener("edge/east http");
     server.listener("edge/east https");
     server.listener("edge/east other");
@@ -280,7 +283,7 @@ fn the_second_gateway_on_a_port_gets_a_free_one() {
 fn a_port_that_is_taken_is_said_and_is_the_end_when_it_is_the_only_one() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let bind = format!("80={}", taken.local_addr().expect("bound"));
-    let mut server = Server::start(["-f", "shop.yaml", "--bind", &bind]);
+    let mut server = Server::start_in(&fixtures(), ["-f", "shop.yaml", "--bind", &bind]);
     server.says("no port could be opened");
     assert_eq!(server.wait().code(), Some(1));
 }
@@ -288,7 +291,7 @@ fn a_port_that_is_taken_is_said_and_is_the_end_when_it_is_the_only_one() {
 #[test]
 fn the_admin_address_shows_statuses_metrics_and_no_keys() {
     let arguments = ["-f", "edge.yaml", "--dev", "--admin", "127.0.0.1:0", "--bind", "80=127.0.0.1:0"];
-    let mut server = Server::start(arguments.iter().chain(&["--bind", "443=127.0.0.1:0"]));
+    let mut server = Server::start_in(&fixtures(), arguments.iter().chain(&["--bind", "443=127.0.0.1:0"]));
     let east = server.listener("edge/east http");
     server.says("admin: http://");
     let (_, address) = server.said.split_once("admin: http://").expect("said");
@@ -311,7 +314,8 @@ fn the_admin_address_shows_statuses_metrics_and_no_keys() {
 
 #[test]
 fn the_access_log_has_a_line_for_each_request() {
-    let mut server = Server::start(["-f", "shop.yaml", "--dev", "--access-log"].iter().chain(&ANY_PORT));
+    let mut server =
+        Server::start_in(&fixtures(), ["-f", "shop.yaml", "--dev", "--access-log"].iter().chain(&ANY_PORT));
     let web = server.listener("shop/web http");
     get(web, APP, "/api/health", &[]);
     let line: serde_json::Value = serde_json::from_str(&server.line()).expect("a line of JSON");

@@ -1,7 +1,9 @@
 //! `postern serve` as a child process.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -21,15 +23,11 @@ pub struct Server {
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Server {
-    /// Starts it with these arguments after `serve`.
-    pub fn start<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Self {
+    /// Starts it in this folder with these arguments after `serve`.
+    pub fn start_in<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = S>) -> Self {
         let mut command = postern();
-        command
-            .arg("serve")
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.current_dir(folder).arg("serve").args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
         let out = lines(child.stdout.take().expect("piped"));
         let err = lines(child.stderr.take().expect("piped"));
