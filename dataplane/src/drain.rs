@@ -42,6 +42,11 @@ impl Drainer {
 }
 
 impl Drain {
+    /// Whether both come from the same [`Drainer`].
+    pub(crate) fn is_of(&self, other: &Self) -> bool {
+        self.0.same_channel(&other.0)
+    }
+
     /// Whether it has begun: no new request on this connection after the present one.
     pub(crate) fn has_begun(&self) -> bool {
         self.0.borrow().is_some()

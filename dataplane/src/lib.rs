@@ -6,6 +6,7 @@
 
 mod access_log;
 mod backend;
+mod compile;
 mod drain;
 mod http;
 mod limits;
@@ -29,10 +30,11 @@ use postern_config::{CertificateKey, Config};
 pub use settings::{Limits, Settings};
 
 use crate::access_log::AccessLog;
+use crate::compile::Compiler;
 use crate::limits::Connections;
 use crate::listen::Ports;
 use crate::metrics::Metrics;
-use crate::state::{Compiler, State};
+use crate::state::State;
 use crate::worker::Workers;
 
 /// A running data plane. Dropping it cuts what it serves; [`Plane::drain`] ends it well.

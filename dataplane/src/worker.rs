@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -27,10 +27,14 @@ pub(crate) struct Workers {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// How a worker is reached, and how busy it is.
+/// How a worker is reached, and what it does.
 pub(crate) struct Desk {
     commands: mpsc::UnboundedSender<Command>,
-    connections: AtomicUsize,
+    /// Its connections, and those that are on their way to it.
+    load: AtomicUsize,
+    /// Its connections, each with the drain that ends it. Touched twice in the life of a connection.
+    tasks: Mutex<HashMap<u64, (Drain, task::AbortHandle), foldhash::fast::RandomState>>,
+    next: AtomicU64,
 }
 
 /// What a worker is told.
@@ -64,7 +68,7 @@ impl Workers {
         let (desks, inboxes): (Vec<_>, Vec<_>) = (0..count.max(1))
             .map(|_| {
                 let (commands, inbox) = mpsc::unbounded_channel();
-                (Desk { commands, connections: AtomicUsize::new(0) }, inbox)
+                (Desk::new(commands), inbox)
             })
             .unzip();
         let mut workers = Self { desks: desks.into(), threads: Vec::new() };
@@ -121,9 +125,24 @@ impl Drop for Workers {
 }
 
 impl Desk {
+    fn new(commands: mpsc::UnboundedSender<Command>) -> Self {
+        Self { commands, load: AtomicUsize::new(0), tasks: Mutex::default(), next: AtomicU64::new(0) }
+    }
+
     fn tell(&self, command: Command) {
         // The worker of a closed inbox has stopped.
         let _ = self.commands.send(command);
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, HashMap<u64, (Drain, task::AbortHandle), foldhash::fast::RandomState>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends whatever connections of a drain are left.
+    fn cut(&self, drain: &Drain) {
+        for (_, task) in self.tasks().values().filter(|(other, _)| other.is_of(drain)) {
+            task.abort();
+        }
     }
 }
 
@@ -132,43 +151,56 @@ impl Seat {
         &self.shared
     }
 
+    fn desk(&self) -> &Desk {
+        &self.desks[self.own]
+    }
+
     /// Serves a connection here, or where fewer are served: whoever accepts first may accept a whole burst.
     pub(crate) fn serve(&self, tcp: TcpStream, client: SocketAddr, port: u16, drain: Drain, permit: Permit) {
-        let load = |index: usize| self.desks[index].connections.load(Relaxed);
-        let idlest = (0..self.desks.len()).min_by_key(|&index| load(index)).unwrap_or(self.own);
-        if load(idlest) + 1 < load(self.own) + 1 {
+        let idlest = self.desks.iter().min_by_key(|desk| desk.load.load(Relaxed)).unwrap_or(self.desk());
+        if idlest.load.load(Relaxed) < self.desk().load.load(Relaxed) {
             if let Ok(tcp) = tcp.into_std() {
-                self.desks[idlest].connections.fetch_add(1, Relaxed);
-                self.desks[idlest].tell(Command::Serve(Accepted { tcp, client, port, drain, permit }));
+                idlest.load.fetch_add(1, Relaxed);
+                idlest.tell(Command::Serve(Accepted { tcp, client, port, drain, permit }));
             }
             return;
         }
-        self.desks[self.own].connections.fetch_add(1, Relaxed);
+        self.desk().load.fetch_add(1, Relaxed);
         self.spawn(tcp, client, port, drain, permit);
     }
 
+    /// Starts to serve a connection that is in the load already.
     fn spawn(&self, tcp: TcpStream, client: SocketAddr, port: u16, drain: Drain, permit: Permit) {
-        let counted = Counted(self.clone());
-        task::spawn(async move {
-            serve(Arc::clone(counted.0.shared()), tcp, client, port, drain, permit).await;
+        let id = self.desk().next.fetch_add(1, Relaxed);
+        let counted = Counted { seat: self.clone(), id, _permit: permit };
+        let own = drain.clone();
+        let task = task::spawn(async move {
+            serve(Arc::clone(counted.seat.shared()), tcp, client, port, drain).await;
             drop(counted);
         });
+        // The task runs on this thread, so it cannot have ended yet.
+        self.desk().tasks().insert(id, (own, task.abort_handle()));
     }
 }
 
-/// A connection in its worker's count.
-struct Counted(Seat);
+/// A connection in its worker's books.
+struct Counted {
+    seat: Seat,
+    id: u64,
+    _permit: Permit,
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.desks[self.0.own].connections.fetch_sub(1, Relaxed);
+        self.seat.desk().load.fetch_sub(1, Relaxed);
+        self.seat.desk().tasks().remove(&self.id);
     }
 }
 
 /// A worker's whole life.
 async fn run(seat: Seat, mut inbox: mpsc::UnboundedReceiver<Command>) {
     seat.shared.metrics.enter();
-    let mut acceptors: HashMap<u16, task::JoinHandle<()>> = HashMap::new();
+    let mut acceptors: HashMap<u16, (Drain, task::JoinHandle<()>)> = HashMap::new();
     let mut sweeps = tokio::time::interval(SWEEP);
     sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut log = tokio::time::interval(access_log::TICK);
@@ -185,15 +217,20 @@ async fn run(seat: Seat, mut inbox: mpsc::UnboundedReceiver<Command>) {
         match command {
             Some(Command::Listen { port, socket, drain }) => match TcpListener::from_std(socket) {
                 Ok(listener) => {
-                    let acceptor = Acceptor { port, listener, drain, seat: seat.clone() };
-                    acceptors.insert(port, task::spawn(acceptor.run()));
+                    let acceptor = Acceptor { port, listener, drain: drain.clone(), seat: seat.clone() };
+                    acceptors.insert(port, (drain, task::spawn(acceptor.run())));
                 }
                 Err(error) => tracing::error!(port, %error, "A worker cannot accept connections"),
             },
             Some(Command::Close { port, closed }) => {
-                if let Some(acceptor) = acceptors.remove(&port) {
+                if let Some((drain, acceptor)) = acceptors.remove(&port) {
                     // It ends by itself, at once: the drain of its port has begun.
                     let _ = acceptor.await;
+                    let seat = seat.clone();
+                    task::spawn(async move {
+                        drain.ended().await;
+                        seat.desk().cut(&drain);
+                    });
                 }
                 // Nobody waits when the plane was dropped meanwhile.
                 let _ = closed.send(());
@@ -201,7 +238,7 @@ async fn run(seat: Seat, mut inbox: mpsc::UnboundedReceiver<Command>) {
             Some(Command::Serve(Accepted { tcp, client, port, drain, permit })) => {
                 match TcpStream::from_std(tcp) {
                     Ok(tcp) => seat.spawn(tcp, client, port, drain, permit),
-                    Err(_) => _ = seat.desks[seat.own].connections.fetch_sub(1, Relaxed),
+                    Err(_) => _ = seat.desk().load.fetch_sub(1, Relaxed),
                 }
             }
             Some(Command::Sweep) => {

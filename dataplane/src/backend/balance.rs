@@ -23,8 +23,7 @@ pub(crate) struct Shares<T> {
 /// A Service port with the endpoints that it has at present.
 #[derive(Debug)]
 pub(crate) struct Backend {
-    pub(crate) key: BackendKey,
-    /// `key` as text, for logs and metrics.
+    /// Its key as text, for logs and metrics.
     pub(crate) name: Arc<str>,
     endpoints: Box<[Arc<Endpoint>]>,
 }
@@ -73,8 +72,8 @@ impl<T> Shares<T> {
 }
 
 impl Backend {
-    pub(crate) fn new(key: BackendKey, endpoints: impl IntoIterator<Item = Arc<Endpoint>>) -> Self {
-        Self { name: key.to_string().into(), key, endpoints: endpoints.into_iter().collect() }
+    pub(crate) fn new(key: &BackendKey, endpoints: impl IntoIterator<Item = Arc<Endpoint>>) -> Self {
+        Self { name: key.to_string().into(), endpoints: endpoints.into_iter().collect() }
     }
 
     pub(crate) fn endpoints(&self) -> &[Arc<Endpoint>] {
@@ -181,7 +180,7 @@ mod tests {
 
     fn backend(count: u8) -> Backend {
         let key = "shop/web:80".parse().expect("a key");
-        Backend::new(key, (0..count).map(|n| Arc::new(Endpoint::new(([10, 0, 0, n], 80).into()))))
+        Backend::new(&key, (0..count).map(|n| Arc::new(Endpoint::new(([10, 0, 0, n], 80).into()))))
     }
 
     #[test]

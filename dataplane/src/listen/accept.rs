@@ -33,6 +33,8 @@ pub(crate) struct Accepted {
 
 /// What a client with prior knowledge of HTTP/2 sends first (RFC 9113 section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// How long a new connection may take to its first byte when the drain has begun.
+const GRACE: Duration = Duration::from_secs(1);
 /// The pause after the kernel had no descriptor or no memory for a connection: grows from the first to the second.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
 
@@ -87,58 +89,81 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     )
 }
 
-/// Serves a connection until it ends by itself or by its drain's deadline.
-pub(crate) async fn serve(
-    shared: Arc<Shared>,
-    tcp: TcpStream,
-    client: SocketAddr,
-    port: u16,
-    drain: Drain,
-    permit: Permit,
-) {
+/// Serves a connection to its end. Whoever spawned this cuts it at its drain's deadline.
+pub(crate) async fn serve(shared: Arc<Shared>, tcp: TcpStream, client: SocketAddr, port: u16, drain: Drain) {
     let Ok(local) = tcp.local_addr() else { return };
-    let deadline = drain.clone();
-    let life = async move {
-        let is_tls = shared.state.load().is_tls(port);
-        let (conn, tls) = if is_tls {
-            match timeout(shared.settings.limits.handshake, tls::handshake(tcp, port, &shared.state)).await {
-                Ok(Ok((stream, tls))) => (Conn::tls_server(stream, client, local), Some(tls)),
-                Ok(Err(error)) => {
-                    tracing::debug!(port, %client, %error, "TLS handshake failed");
-                    return shared.metrics.handshake_failed();
-                }
-                Err(_) => return shared.metrics.handshake_failed(),
+    let is_tls = shared.state.load().is_tls(port);
+    let (conn, tls) = if is_tls {
+        // Boxed: it is needed once, and its size would be that of every idle connection.
+        let handshake = Box::pin(tls::handshake(tcp, port, &shared.state));
+        match timeout(shared.settings.limits.handshake, handshake).await {
+            Ok(Ok((stream, tls))) => (Conn::tls_server(stream, client, local), Some(tls)),
+            Ok(Err(error)) => {
+                tracing::debug!(port, %client, %error, "TLS handshake failed");
+                return shared.metrics.handshake_failed();
             }
-        } else {
-            (Conn::tcp(tcp, client, local), None)
-        };
-        speak(conn, Arc::new(Inbound { shared, port, client, local, tls, drain, permit })).await;
+            Err(_) => return shared.metrics.handshake_failed(),
+        }
+    } else {
+        (Conn::tcp(tcp, client, local), None)
     };
-    tokio::select! {
-        biased;
-        () = deadline.ended() => {}
-        () = life => {}
-    }
+    speak(conn, Arc::new(Inbound { shared, port, client, tls, drain })).await;
 }
 
 /// HTTP/2 if it was agreed on in the TLS handshake or if the client begins with its preface, else HTTP/1.
 async fn speak(conn: Conn, inbound: Arc<Inbound>) {
-    let http2 = match &inbound.tls {
-        Some(tls) => tls.http2,
-        None => {
-            let first = timeout(inbound.shared.settings.limits.idle, conn.begins_with(PREFACE));
-            tokio::select! {
-                biased;
-                preface = first => match preface {
-                    Ok(Ok(preface)) => preface,
-                    Ok(Err(_)) | Err(_) => return,
-                },
-                () = inbound.drain.begun() => false,
+    match &inbound.tls {
+        Some(tls) if tls.http2 => crate::http::serve_http2(conn, inbound).await,
+        tls => {
+            let is_tls = tls.is_some();
+            let first = async {
+                match is_tls {
+                    true => conn.readable().await.map(|()| false),
+                    false => conn.begins_with(PREFACE).await,
+                }
+            };
+            match first_bytes(first, &inbound).await {
+                Some(true) => crate::http::serve_http2(conn, inbound).await,
+                Some(false) => crate::http::serve_http1(conn, inbound).await,
+                None => {}
             }
         }
-    };
-    match http2 {
-        true => crate::http::serve_http2(conn, inbound).await,
-        false => crate::http::serve_http1(conn, inbound).await,
     }
+}
+
+/// What the first bytes of a connection say; `None` when they do not come. A connection that was taken off the queue while
+/// its drain began has a request on its way, and is given a moment for it.
+async fn first_bytes(first: impl Future<Output = io::Result<bool>>, inbound: &Inbound) -> Option<bool> {
+    tokio::select! {
+        biased;
+        first = first => first.ok(),
+        () = tokio::time::sleep(inbound.shared.settings.limits.idle) => None,
+        () = async {
+            inbound.drain.begun().await;
+            tokio::time::sleep(GRACE).await;
+        } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an idle connection costs beside its socket is mostly the size of this future. A larger one may be right, but
+    /// should not come unnoticed.
+    #[tokio::test]
+    async fn the_future_of_a_connection_stays_small() {
+        let plane = crate::Plane::start(crate::Settings { workers: 1, ..crate::Settings::default() })
+            .expect("threads");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let tcp = TcpStream::connect(address).await.expect("open");
+        let drainer = crate::drain::Drainer::new();
+        let life = serve(Arc::clone(&plane.shared), tcp, address, 80, drainer.drain());
+        let size = size_of_val(&life);
+        assert!(size <= LARGEST, "{size} bytes");
+        assert!(size > LARGEST / 2, "{size} bytes: the limit can come down");
+    }
+
+    const LARGEST: usize = 4096;
 }

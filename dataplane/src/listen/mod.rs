@@ -17,7 +17,6 @@ pub(crate) use tls::{Certificates, TlsPort};
 
 use crate::Shared;
 use crate::drain::Drain;
-use crate::limits::Permit;
 
 /// Where a connection came in, and who is at its other end. All requests of a connection share it.
 pub(crate) struct Inbound {
@@ -27,14 +26,10 @@ pub(crate) struct Inbound {
     pub(crate) port: u16,
     /// The address of the client.
     pub(crate) client: SocketAddr,
-    /// The local address that the client connected to.
-    pub(crate) local: SocketAddr,
     /// The TLS session, if the port has TLS.
     pub(crate) tls: Option<Tls>,
     /// When to end.
     pub(crate) drain: Drain,
-    /// Held as long as the connection is open.
-    pub(crate) permit: Permit,
 }
 
 /// What is known of the TLS session of a connection.

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use postern_config::{
-    AppProtocol, Attachment, Backend, BackendRef, Certificate, Config, Listener, ObjectKey, PathMatch, Protocol,
-    Route, RouteKind, RouteMatch, RouteName, RouteRule, RuleAction, Target, Timeouts,
+    AppProtocol, Attachment, Backend, BackendRef, Certificate, Config, Listener, ObjectKey, PathMatch,
+    Protocol, Route, RouteKind, RouteMatch, RouteName, RouteRule, RuleAction, Target, Timeouts,
 };
 
 /// A configuration in the making. Names of objects are in the namespace `test`.
@@ -40,7 +40,12 @@ impl Plan {
     }
 
     /// An HTTPRoute for all hosts of the listeners.
-    pub fn route(mut self, name: &str, listeners: &[&str], rules: impl IntoIterator<Item = RouteRule>) -> Self {
+    pub fn route(
+        mut self,
+        name: &str,
+        listeners: &[&str],
+        rules: impl IntoIterator<Item = RouteRule>,
+    ) -> Self {
         let attachment = |listener: &&str| Attachment { listener: (*listener).into(), hostnames: Vec::new() };
         let rules = rules.into_iter().enumerate().map(|(index, rule)| RouteRule { index, ..rule });
         let route = Route {

@@ -1,6 +1,11 @@
 //! What the socket tests share: configurations in few words, backends that say who they are, and plain clients.
 
-#![allow(dead_code, unused_imports, clippy::allow_attributes, reason = "every test file uses its own part of this")]
+#![allow(
+    dead_code,
+    unused_imports,
+    clippy::allow_attributes,
+    reason = "every test file uses its own part of this"
+)]
 
 pub mod client;
 pub mod origin;

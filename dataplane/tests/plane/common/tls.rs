@@ -40,7 +40,9 @@ impl Authority {
         postern_dataplane::install_crypto();
         let mut roots = RootCertStore::empty();
         roots.add(self.0.der().clone()).expect("an authority");
-        let mut config = ClientConfig::builder_with_protocol_versions(versions).with_root_certificates(roots).with_no_client_auth();
+        let mut config = ClientConfig::builder_with_protocol_versions(versions)
+            .with_root_certificates(roots)
+            .with_no_client_auth();
         config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
         Arc::new(config)
     }

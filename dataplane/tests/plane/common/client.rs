@@ -90,7 +90,10 @@ impl Http1 {
             headers.append(name, HeaderValue::from_str(value.trim()).map_err(|_| bad())?);
         }
         let says = |name: &str, value: &str| {
-            headers.get(name).and_then(|v| v.to_str().ok()).is_some_and(|v| v.to_ascii_lowercase().contains(value))
+            headers
+                .get(name)
+                .and_then(|v| v.to_str().ok())
+                .is_some_and(|v| v.to_ascii_lowercase().contains(value))
         };
         self.closing |= says("connection", "close");
         let length = headers.get("content-length").and_then(|v| v.to_str().ok()?.parse().ok());
@@ -146,7 +149,8 @@ impl Http1 {
                 }
             };
             let line = self.buffer.split_to(at + 2);
-            let size = std::str::from_utf8(&line[..at]).ok().and_then(|size| usize::from_str_radix(size, 16).ok());
+            let size =
+                std::str::from_utf8(&line[..at]).ok().and_then(|size| usize::from_str_radix(size, 16).ok());
             let size = size.ok_or_else(bad)?;
             let chunk = self.exactly(size + 2).await?;
             body.extend_from_slice(&chunk[..size]);
