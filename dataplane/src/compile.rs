@@ -276,8 +276,8 @@ mod tests {
         let after = compile(&mut compiler, next);
         assert!(Arc::ptr_eq(&before.table, &after.table));
         let backend = |state: &State| {
-            let all = state.backends.iter();
-            all.cloned().find(|backend| *backend.name == *"test/s1:80").expect("the backend")
+            let named = state.backends.iter().find(|backend| *backend.name == *"test/s1:80");
+            Arc::clone(named.expect("the backend"))
         };
         let (before_one, after_one) = (backend(&before), backend(&after));
         assert_eq!((before_one.endpoints().len(), after_one.endpoints().len()), (1, 2));
