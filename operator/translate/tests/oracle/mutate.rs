@@ -119,7 +119,7 @@ fn list_change(items: &mut Vec<Value>, schema: &Value, sampler: &mut Sampler) ->
             let mut copy = items[sampler.rng.usize(0..items.len())].clone();
             let fields = copy.as_object_mut()?;
             let names: Vec<String> = fields.keys().cloned().collect();
-            let name = sampler.one_of(&names);
+            let name = (!names.is_empty()).then(|| sampler.one_of(&names))?;
             let schema = field(&schema["items"], &name)?;
             match sampler.rng.bool() {
                 true => fields.remove(&name),
