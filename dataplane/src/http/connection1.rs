@@ -27,14 +27,15 @@ pub(crate) async fn serve_http1(conn: Conn, inbound: Arc<Inbound>) {
     let mut drain = pin!(scope.inbound.drain.begun());
     let mut next = BytesMut::new();
     let mut left = requests(&scope);
+    let mut now = Instant::now();
     loop {
         if next.is_empty() {
-            clock.begin(Instant::now(), None, scope.limits().idle);
+            clock.begin(now, None, scope.limits().idle);
             tokio::select! {
                 biased;
                 readable = conn.readable() => if readable.is_err() { return },
-                () = &mut drain => return,
-                _ = clock.expired(timer.as_mut()) => return,
+                () = &mut drain => return farewell(&conn).await,
+                _ = clock.expired(timer.as_mut()) => return farewell(&conn).await,
             }
         }
         let mut down = match read_request(&conn, next, &scope, &clock, timer.as_mut()).await {
@@ -46,7 +47,7 @@ pub(crate) async fn serve_http1(conn: Conn, inbound: Arc<Inbound>) {
         if left == 0 || scope.inbound.drain.has_begun() {
             down.close();
         }
-        serve(&mut down, &scope, &clock, timer.as_mut()).await;
+        now = serve(&mut down, &scope, &clock, timer.as_mut()).await;
         let Down::H1(down) = down else { return };
         match down.after() {
             After::Keep => {}
@@ -74,11 +75,15 @@ async fn read_request(
     timer: Pin<&mut Sleep>,
 ) -> Result<Option<Down>, Fault> {
     let limits = scope.limits();
-    clock.begin(Instant::now(), Some(limits.head_time), limits.head_time);
+    let late = async {
+        // Only a head that does not come at once needs to be timed.
+        clock.begin(Instant::now(), Some(limits.head_time), limits.head_time);
+        clock.expired(timer).await
+    };
     let head = tokio::select! {
         biased;
         head = head::read(conn, &mut next, limits.head_bytes as usize) => head?,
-        _ = clock.expired(timer) => return Err(Fault::ClientTooSlow),
+        _ = late => return Err(Fault::ClientTooSlow),
     };
     let Some(length) = head else { return Ok(None) };
     let pipelined = next.len() > length;
@@ -109,10 +114,16 @@ async fn refuse(conn: &Conn, fault: &Fault, scope: &Scope) {
     linger(conn).await;
 }
 
+/// Closes a connection on which nothing is under way.
+async fn farewell(conn: &Conn) {
+    // A client that does not take it gets none.
+    let _ = timeout(LINGER.1, conn.close()).await;
+}
+
 /// Closes so that the client gets the whole answer.
 async fn linger(conn: &Conn) {
     let (whole, pause) = LINGER;
-    let farewell = async {
+    let lingering = async {
         let mut rest = BytesMut::new();
         let mut more = conn.close().await.is_ok();
         while more {
@@ -121,5 +132,5 @@ async fn linger(conn: &Conn) {
         }
     };
     // What is not over by then ends without a farewell.
-    let _ = timeout(whole, farewell).await;
+    let _ = timeout(whole, lingering).await;
 }

@@ -142,12 +142,13 @@ async fn download(
     progress: &mut Progress,
 ) -> Result<(), Fault> {
     let trailers = loop {
+        // Asked before the flush, so that the last piece leaves together with the end.
+        if writer.is_complete() || up.is_done()? {
+            break None;
+        }
         if writer.is_full() {
             writer.flush().await.map_err(|_| Fault::ClientGone)?;
             clock.moved();
-        }
-        if writer.is_complete() || up.is_done()? {
-            break None;
         }
         let piece = {
             let mut read = pin!(up.read_body());

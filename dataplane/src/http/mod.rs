@@ -93,8 +93,9 @@ impl Scope {
     }
 }
 
-/// Serves a request whose head was read: routes it, changes it, forwards it or answers it, and reports it.
-async fn serve(down: &mut Down, scope: &Scope, clock: &Clock, timer: Pin<&mut Sleep>) {
+/// Serves a request whose head was read: routes it, changes it, forwards it or answers it, and reports it. Says when it was
+/// over.
+async fn serve(down: &mut Down, scope: &Scope, clock: &Clock, timer: Pin<&mut Sleep>) -> Instant {
     let began = Instant::now();
     let shared = &scope.inbound.shared;
     let _active = shared.metrics.active();
@@ -122,7 +123,9 @@ async fn serve(down: &mut Down, scope: &Scope, clock: &Clock, timer: Pin<&mut Sl
     };
     let label = routed.as_ref().and_then(|routed| scope.label(routed));
     settle(down, outcome, label, &mut record).await;
-    report(down, scope, routed.as_ref(), &record, began);
+    let ended = Instant::now();
+    report(down, scope, routed.as_ref(), &record, (began, ended));
+    ended
 }
 
 /// The rule that takes the request, or why none does; with the state that says so.
@@ -308,7 +311,13 @@ async fn settle(down: &mut Down, outcome: Result<(), Fault>, label: Option<&str>
     }
 }
 
-fn report(down: &Down, scope: &Scope, routed: Option<&Routed>, record: &Record, began: Instant) {
+fn report(
+    down: &Down,
+    scope: &Scope,
+    routed: Option<&Routed>,
+    record: &Record,
+    (began, ended): (Instant, Instant),
+) {
     let request = down.request();
     let (path, _) = headers::path_and_query(request);
     scope.inbound.shared.report(&Report {
@@ -327,7 +336,7 @@ fn report(down: &Down, scope: &Scope, routed: Option<&Routed>, record: &Record, 
         request_bytes: record.upload.bytes,
         response_bytes: record.progress.bytes,
         times: Times {
-            total: began.elapsed(),
+            total: ended.duration_since(began),
             connect: record.connect,
             first_byte: record.progress.first_byte.map(|at| at.duration_since(began)),
         },
