@@ -146,7 +146,7 @@ fn select_by_header(bencher: Bencher<'_, '_>, rules: usize) {
 }
 
 /// One host with expressions alone.
-#[divan::bench(args = [7, 50, 500], sample_size = 1000, sample_count = 200)]
+#[divan::bench(args = [15, 50, 500], sample_size = 1000, sample_count = 200)]
 fn select_by_expression(bencher: Bencher<'_, '_>, routes: usize) {
     let config = config_of(
         (0..routes)

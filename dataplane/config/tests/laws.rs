@@ -28,9 +28,9 @@ fn path_match() -> impl Strategy<Value = PathMatch> {
     let expressions: &'static [_] =
         &["/a.*", "/.", "(", "/a/[ab]", ".*", "/a|/b", "/b/?", "/ab?", "a", "/(a|b)/.", "[^b]*", "/c"];
     prop_oneof![
-        one_of(paths).prop_map(|path| PathMatch::Exact(path.into())),
-        one_of(paths).prop_map(|path| PathMatch::PathPrefix(path.into())),
-        one_of(expressions).prop_map(|path| PathMatch::RegularExpression(path.into())),
+        1 => one_of(paths).prop_map(|path| PathMatch::Exact(path.into())),
+        1 => one_of(paths).prop_map(|path| PathMatch::PathPrefix(path.into())),
+        2 => one_of(expressions).prop_map(|path| PathMatch::RegularExpression(path.into())),
     ]
 }
 
@@ -66,7 +66,7 @@ fn any_route() -> impl Strategy<Value = Route> {
         };
         listeners.into_iter().map(attachment).collect::<Vec<_>>()
     });
-    let rules = prop::collection::vec(prop::collection::vec(route_match(), 1..6), 1..4);
+    let rules = prop::collection::vec(prop::collection::vec(route_match(), 1..10), 1..4);
     (0..2i64, attachments, rules).prop_map(|(created, attachments, rules)| {
         let rule = |(index, matches)| RouteRule { index, name: None, matches, action: nothing() };
         Route { created, attachments, rules: rules.into_iter().enumerate().map(rule).collect() }

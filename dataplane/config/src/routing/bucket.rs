@@ -20,7 +20,7 @@ use super::{Candidate, Request};
 const FEW: usize = 4;
 
 /// So many expressions are quicker to match together than one after another.
-const MANY_EXPRESSIONS: usize = 8;
+const MANY_EXPRESSIONS: usize = 16;
 
 /// The candidates under one hostname.
 pub(super) struct Bucket {

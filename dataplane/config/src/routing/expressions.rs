@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
+use regex_automata::hybrid::dfa;
+use regex_automata::nfa::thompson;
 use regex_automata::util::pool::Pool;
-use regex_automata::{Anchored, Input, MatchKind, PatternID, PatternSet, meta};
+use regex_automata::{Anchored, Input, MatchKind, PatternID, PatternSet};
 
-use super::regex::{EXPRESSION_LIMIT, Pattern, parse};
+use super::regex::{Pattern, parse};
 
 /// Bytes of all expressions together; beyond it they are matched one after another.
 const TOGETHER_LIMIT: usize = 16 << 20;
@@ -14,19 +16,25 @@ const TOGETHER_LIMIT: usize = 16 << 20;
 /// Bytes for the states that one thread has met; when they are used up, it starts anew.
 const STATES_LIMIT: usize = 2 << 20;
 
-/// Regular expressions, each for the whole text.
+/// Regular expressions, each for the whole text, as one automaton whose states are made as they are met.
 pub(super) struct Expressions {
-    all: meta::Regex,
+    all: dfa::DFA,
     /// What stands for each given expression in `all`; `None` for one that cannot be served.
     patterns: Box<[Option<PatternID>]>,
-    /// Memory for answers, so that asking allocates nothing once a thread has asked.
-    answers: Pool<PatternSet, NewAnswer>,
+    /// One for each thread that asks at the same time, so that asking allocates nothing but new states.
+    scratch: Pool<Scratch, NewScratch>,
 }
 
-type NewAnswer = Box<dyn Fn() -> PatternSet + Send + Sync + UnwindSafe + RefUnwindSafe>;
+struct Scratch {
+    states: dfa::Cache,
+    matching: PatternSet,
+}
+
+type NewScratch = Box<dyn Fn() -> Scratch + Send + Sync + UnwindSafe + RefUnwindSafe>;
 
 impl Expressions {
-    /// The expressions in one; `None` if that gets too big.
+    /// The expressions in one; `None` if that is too big, or if one of them asks for Unicode word boundaries, which no
+    /// such automaton has.
     pub(super) fn new<'a>(given: impl Iterator<Item = &'a Pattern>) -> Option<Self> {
         let mut distinct = HashMap::new();
         let mut parsed = Vec::new();
@@ -42,28 +50,32 @@ impl Expressions {
             }
             patterns.push(Some(PatternID::new(id).ok()?));
         }
-        let config = meta::Config::new()
+        let limits = thompson::Config::new().utf8(false).shrink(false).nfa_size_limit(Some(TOGETHER_LIMIT));
+        let nfa = thompson::Compiler::new().configure(limits).build_many_from_hir(&parsed).ok()?;
+        let config = dfa::Config::new()
             .match_kind(MatchKind::All)
-            .utf8_empty(false)
-            .nfa_size_limit(Some(TOGETHER_LIMIT))
-            .hybrid_cache_capacity(STATES_LIMIT)
-            .onepass(false)
-            .dfa_size_limit(Some(EXPRESSION_LIMIT));
-        let all = meta::Builder::new().configure(config).build_many_from_hir(&parsed).ok()?;
-        let size = all.pattern_len();
-        let answers = Pool::new(Box::new(move || PatternSet::new(size)) as NewAnswer);
-        Some(Self { all, patterns: patterns.into(), answers })
+            .cache_capacity(STATES_LIMIT)
+            .skip_cache_capacity_check(true);
+        let all = dfa::Builder::new().configure(config).build_from_nfa(nfa).ok()?;
+        let of = all.clone();
+        let scratch =
+            move || Scratch { states: of.create_cache(), matching: PatternSet::new(of.pattern_len()) };
+        Some(Self { all, patterns: patterns.into(), scratch: Pool::new(Box::new(scratch)) })
     }
 
     /// Asks `f` about the positions of the expressions that match, in ascending order, until it has an answer.
     pub(super) fn find_map<R>(&self, text: &[u8], mut f: impl FnMut(usize) -> Option<R>) -> Option<R> {
-        let mut answer = self.answers.get();
-        answer.clear();
-        self.all.which_overlapping_matches(&Input::new(text).anchored(Anchored::Yes), &mut answer);
-        if answer.is_empty() {
+        let mut scratch = self.scratch.get();
+        let Scratch { states, matching } = &mut *scratch;
+        matching.clear();
+        let input = Input::new(text).anchored(Anchored::Yes);
+        self.all
+            .try_which_overlapping_matches(states, &input, matching)
+            .expect("it never gives up: no limit on clearing states, and no byte ends the search early");
+        if matching.is_empty() {
             return None;
         }
-        let matches = |pattern: &Option<PatternID>| pattern.is_some_and(|id| answer.contains(id));
+        let matches = |pattern: &Option<PatternID>| pattern.is_some_and(|id| matching.contains(id));
         let mut positions = self.patterns.iter().enumerate().filter(|(_, pattern)| matches(pattern));
         positions.find_map(|(position, _)| f(position))
     }
@@ -91,5 +103,12 @@ mod tests {
         assert_eq!(matching("/b/a"), [0]);
         assert!(matching("x/a").is_empty());
         assert!(matching("").is_empty());
+    }
+
+    #[test]
+    fn expressions_that_need_unicode_words_are_matched_alone() {
+        let pattern = Pattern::new(r"(?u).*\bé");
+        assert!(pattern.is_match("a é".as_bytes()));
+        assert!(Expressions::new([&pattern].into_iter()).is_none());
     }
 }

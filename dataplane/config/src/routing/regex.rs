@@ -11,7 +11,7 @@ use regex_syntax::hir::{Hir, Look};
 
 /// Bytes of a compiled expression. `[a-z0-9-]{1,63}` takes some thousands; what takes more than this is nested
 /// repetition.
-pub(super) const EXPRESSION_LIMIT: usize = 256 << 10;
+const EXPRESSION_LIMIT: usize = 256 << 10;
 
 /// Bytes up to which an expression becomes a table with one step a byte and no memory of its own per search.
 const TABLE_LIMIT: usize = 32 << 10;
