@@ -11,6 +11,7 @@
 mod fields;
 mod mutate;
 mod sample;
+mod schema;
 mod seeds;
 mod server;
 mod tally;
