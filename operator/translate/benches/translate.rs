@@ -30,7 +30,7 @@ fn snapshot(routes: usize, listeners: usize) -> Snapshot {
     let mut add = |value: Value| {
         let group =
             value["apiVersion"].as_str().and_then(|text| text.split_once('/')).map_or("", |(group, _)| group);
-        let object = AnyObject::parse(group, value["kind"].as_str().unwrap_or_default(), value.clone());
+        let object = AnyObject::parse(group, value["kind"].as_str().unwrap_or_default(), &value);
         snapshot.objects.insert(object.expect("a known kind").expect("a valid object"));
     };
     let listeners: Vec<Value> = (0..listeners)
