@@ -73,7 +73,7 @@ impl Failure {
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
             Self::Output(error) => (Message::new(format!("cannot write to standard output: {error}")), 1),
         };
-        output::error(&message.fact);
+        output::note(&output::as_error(&message.fact));
         if let Some(hint) = message.hint {
             output::hint(&hint);
         }

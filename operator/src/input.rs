@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use postern_config::{Config, ObjectKey};
-use postern_translate::Translation;
 use postern_translate::manifest::{self, Loaded, ManifestError, Source};
 use postern_translate::snapshot::{Claim, Observed, Settings, Snapshot};
+use postern_translate::{Note, Translation};
 
 use crate::failure::{Failure, Message};
 use crate::output::{self, TITLE, paint};
@@ -57,13 +57,11 @@ pub fn load(files: &Files) -> Result<Input, Failure> {
         sources.push(Source { name: file.path.display().to_string(), text });
     }
     let loaded = manifest::load(&sources);
-    report(&loaded);
+    complaints(&loaded).iter().for_each(|line| output::note(line));
     let has_errors = !loaded.errors.is_empty();
     let snapshot = snapshot(loaded, Observed::Assumed);
     let translation = postern_translate::translate(&snapshot);
-    for note in &translation.notes {
-        output::warning(&format!("{} {}: {}", note.kind, note.object, note.message));
-    }
+    remarks(&translation.notes).for_each(|line| output::note(&line));
     let unknown = BTreeSet::from_iter(endpoints::without_slices(&snapshot.objects));
     Ok(Input { snapshot, translation, unknown, has_errors })
 }
@@ -74,25 +72,25 @@ pub fn snapshot(loaded: Loaded, observed: Observed) -> Snapshot {
     Snapshot { objects: loaded.objects, settings, observed }
 }
 
-/// Says on standard error what did not load.
-pub fn report(loaded: &Loaded) {
-    for error in &loaded.errors {
-        report_error(error);
-    }
-    for duplicate in &loaded.duplicates {
-        output::warning(&duplicate.to_string());
-    }
-    for ignored in &loaded.ignored {
-        output::warning(&ignored.to_string());
-    }
+/// What did not load, and what is worth knowing of what did, as lines for standard error.
+pub fn complaints(loaded: &Loaded) -> Vec<String> {
+    let errors = loaded.errors.iter().map(complaint);
+    let duplicates = loaded.duplicates.iter().map(|duplicate| output::as_warning(duplicate));
+    let ignored = loaded.ignored.iter().map(|ignored| output::as_warning(ignored));
+    errors.chain(duplicates).chain(ignored).collect()
 }
 
-fn report_error(error: &ManifestError) {
+/// What translation has to say beside statuses, as lines for standard error.
+pub fn remarks(notes: &[Note]) -> impl Iterator<Item = String> {
+    notes
+        .iter()
+        .map(|Note { kind, object, message }| output::as_warning(&format!("{kind} {object}: {message}")))
+}
+
+fn complaint(error: &ManifestError) -> String {
     let ManifestError { source, line, column, object, path, message, hint } = error;
     let subject = [object.as_deref().unwrap_or_default(), path].into_iter().filter(|part| !part.is_empty());
     let subject: String = subject.map(|part| format!("{part}: ")).collect();
-    output::error(&format!("{source}:{line}:{column}: {subject}{message}"));
-    if let Some(hint) = hint {
-        output::note(&format!("  {}: {hint}", paint(TITLE, "hint")));
-    }
+    let hint = hint.iter().map(|hint| format!("\n  {}: {hint}", paint(TITLE, "hint"))).collect::<String>();
+    output::as_error(&format!("{source}:{line}:{column}: {subject}{message}")) + &hint
 }

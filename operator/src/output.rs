@@ -1,5 +1,6 @@
 //! Where text goes: data to standard output, everything else to standard error, colour only to a terminal.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use clap::ValueEnum;
@@ -30,7 +31,7 @@ pub enum Format {
 }
 
 /// `text` in a style; the codes are taken out again where they would not be shown.
-pub fn paint(style: Style, text: impl std::fmt::Display) -> String {
+pub fn paint(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
@@ -59,14 +60,14 @@ pub fn answer<T: Serialize>(
     }
 }
 
-/// `error: ...` on standard error.
-pub fn error(message: &str) {
-    note(&format!("{}: {message}", paint(BAD, "error")));
+/// `error: ...`
+pub fn as_error(message: impl Display) -> String {
+    format!("{}: {message}", paint(BAD, "error"))
 }
 
-/// `warning: ...` on standard error.
-pub fn warning(message: &str) {
-    note(&format!("{}: {message}", paint(WARN, "warning")));
+/// `warning: ...`
+pub fn as_warning(message: impl Display) -> String {
+    format!("{}: {message}", paint(WARN, "warning"))
 }
 
 /// An empty line and `hint: ...` on standard error.

@@ -1,14 +1,15 @@
 //! Statuses as a cluster would hold them: with times, and with what other controllers wrote.
 
+use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use postern_config::ObjectKey;
-use postern_translate::Translation;
-use postern_translate::api;
-use postern_translate::api::{Condition, GatewayClassStatus, GatewayStatus, RouteStatus};
+use postern_translate::Statuses;
+use postern_translate::api::{Condition, GatewayStatus, Kind, Object, ParentStatus, RouteStatus};
 use postern_translate::kinds::{ObjectSet, Objects};
+use postern_translate::snapshot::CONTROLLER_NAME;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -21,39 +22,86 @@ pub fn now() -> Timestamp {
     Timestamp::from_second(fixed.unwrap_or_else(clock)).unwrap_or_default()
 }
 
-/// A `List` of the GatewayClasses, Gateways and routes, each with the status that a cluster would hold.
+/// The statuses that the objects come with.
+pub fn present(objects: &ObjectSet) -> Statuses {
+    let classes = objects
+        .gateway_classes
+        .iter()
+        .filter_map(|(key, class)| Some((key.name.clone(), class.status.clone()?)));
+    Statuses {
+        gateway_classes: classes.collect(),
+        gateways: statuses(&objects.gateways),
+        http_routes: statuses(&objects.http_routes),
+        grpc_routes: statuses(&objects.grpc_routes),
+    }
+}
+
+fn statuses<S: Kind>(objects: &Objects<Object<S>>) -> BTreeMap<ObjectKey, S::Status> {
+    objects.iter().filter_map(|(key, object)| Some((key.clone(), object.status.clone()?))).collect()
+}
+
+/// The statuses with times: a condition whose status is as it was keeps the time that it had.
+pub fn stamped(mut new: Statuses, old: &Statuses, now: Timestamp) -> Statuses {
+    for (name, status) in &mut new.gateway_classes {
+        let old = old.gateway_classes.get(name).map_or(&[][..], |old| &old.conditions);
+        stamp(&mut status.conditions, old, now);
+    }
+    for (key, status) in &mut new.gateways {
+        stamp_gateway(status, old.gateways.get(key), now);
+    }
+    let routes = [(&mut new.http_routes, &old.http_routes), (&mut new.grpc_routes, &old.grpc_routes)];
+    for (new, old) in routes {
+        for (key, status) in new {
+            stamp_route(status, old.get(key), now);
+        }
+    }
+    new
+}
+
+fn stamp_gateway(new: &mut GatewayStatus, old: Option<&GatewayStatus>, now: Timestamp) {
+    stamp(&mut new.conditions, old.map_or(&[], |old| &old.conditions), now);
+    for listener in &mut new.listeners {
+        let old = old.and_then(|old| old.listeners.iter().find(|old| old.name == listener.name));
+        stamp(&mut listener.conditions, old.map_or(&[], |old| &old.conditions), now);
+    }
+}
+
+fn stamp_route(new: &mut RouteStatus, old: Option<&RouteStatus>, now: Timestamp) {
+    for parent in &mut new.parents {
+        let same = |old: &&ParentStatus| is_ours(old) && old.parent_ref == parent.parent_ref;
+        let old = old.and_then(|old| old.parents.iter().find(same));
+        stamp(&mut parent.conditions, old.map_or(&[], |old| &old.conditions), now);
+    }
+}
+
+fn stamp(conditions: &mut [Condition], old: &[Condition], now: Timestamp) {
+    for condition in conditions {
+        let same = |old: &&Condition| old.kind == condition.kind && old.status == condition.status;
+        let kept = old.iter().find(same).and_then(|old| old.last_transition_time.clone());
+        condition.last_transition_time = Some(kept.unwrap_or(Time(now)));
+    }
+}
+
+fn is_ours(parent: &ParentStatus) -> bool {
+    parent.controller_name == CONTROLLER_NAME
+}
+
+/// A `List` of the GatewayClasses, Gateways and routes, each with its status.
 ///
 /// `wanted` chooses by namespace, which is empty for a GatewayClass.
-pub fn list(
-    objects: &ObjectSet,
-    translation: &Translation,
-    now: Timestamp,
-    wanted: impl Fn(&str) -> bool,
-) -> Value {
-    let statuses = &translation.statuses;
+pub fn list(objects: &ObjectSet, statuses: &Statuses, wanted: impl Fn(&str) -> bool) -> Value {
     let mut items = Vec::new();
-    for (key, object) in objects.gateway_classes.iter().filter(|_| wanted("")) {
-        let status = statuses.gateway_classes.get(&key.name).cloned();
-        let old = object.status.as_ref();
-        items.push(item(&**object, status.map(|new| class(new, old, now))));
+    for (key, object) in chosen(&objects.gateway_classes, &wanted) {
+        items.push(item(object, statuses.gateway_classes.get(&key.name)));
     }
     for (key, object) in chosen(&objects.gateways, &wanted) {
-        let status = statuses.gateways.get(key).cloned();
-        let old = object.status.as_ref();
-        items.push(item(object, status.map(|new| gateway(new, old, now))));
+        items.push(item(object, statuses.gateways.get(key)));
     }
-    let controller = postern_translate::snapshot::CONTROLLER_NAME;
     for (key, object) in chosen(&objects.grpc_routes, &wanted) {
-        items.push(item(
-            object,
-            route(statuses.grpc_routes.get(key), object.status.as_ref(), controller, now),
-        ));
+        items.push(item(object, joined(statuses.grpc_routes.get(key), object.status.as_ref()).as_ref()));
     }
     for (key, object) in chosen(&objects.http_routes, &wanted) {
-        items.push(item(
-            object,
-            route(statuses.http_routes.get(key), object.status.as_ref(), controller, now),
-        ));
+        items.push(item(object, joined(statuses.http_routes.get(key), object.status.as_ref()).as_ref()));
     }
     json!({ "apiVersion": "v1", "kind": "List", "metadata": {}, "items": items })
 }
@@ -63,7 +111,7 @@ fn chosen<T>(objects: &Objects<T>, wanted: impl Fn(&str) -> bool) -> impl Iterat
 }
 
 /// The object with `status` in place of its own, which stays where there is none.
-fn item<T: Serialize, S: Serialize>(object: &T, status: Option<S>) -> Value {
+fn item<T: Serialize, S: Serialize>(object: &T, status: Option<&S>) -> Value {
     let mut value = serde_json::to_value(object).expect("our types serialize");
     if let Some(status) = status {
         value["status"] = serde_json::to_value(status).expect("our types serialize");
@@ -71,50 +119,11 @@ fn item<T: Serialize, S: Serialize>(object: &T, status: Option<S>) -> Value {
     value
 }
 
-fn class(
-    mut new: GatewayClassStatus,
-    old: Option<&GatewayClassStatus>,
-    now: Timestamp,
-) -> GatewayClassStatus {
-    stamp(&mut new.conditions, old.map_or(&[], |old| &old.conditions), now);
-    new
-}
-
-fn gateway(mut new: GatewayStatus, old: Option<&GatewayStatus>, now: Timestamp) -> GatewayStatus {
-    stamp(&mut new.conditions, old.map_or(&[], |old| &old.conditions), now);
-    for listener in &mut new.listeners {
-        let old = old.and_then(|old| old.listeners.iter().find(|old| old.name == listener.name));
-        stamp(&mut listener.conditions, old.map_or(&[], |old| &old.conditions), now);
-    }
-    new
-}
-
 /// Ours, after the entries of other controllers, which are not ours to change.
-fn route(
-    new: Option<&RouteStatus>,
-    old: Option<&RouteStatus>,
-    controller: &str,
-    now: Timestamp,
-) -> Option<RouteStatus> {
-    let old = old.map_or(&[][..], |old| &old.parents);
-    let mut parents =
-        Vec::from_iter(old.iter().filter(|parent| parent.controller_name != controller).cloned());
-    for mut parent in new.into_iter().flat_map(|new| new.parents.iter().cloned()) {
-        let same = |old: &&api::ParentStatus| {
-            old.controller_name == controller && old.parent_ref == parent.parent_ref
-        };
-        let old = old.iter().find(same);
-        stamp(&mut parent.conditions, old.map_or(&[], |old| &old.conditions), now);
-        parents.push(parent);
-    }
-    (new.is_some() || !parents.is_empty()).then_some(RouteStatus { parents })
-}
-
-/// Sets the times: a condition whose status has not changed keeps its time.
-fn stamp(conditions: &mut [Condition], old: &[Condition], now: Timestamp) {
-    for condition in conditions {
-        let same = |old: &&Condition| old.kind == condition.kind && old.status == condition.status;
-        let kept = old.iter().find(same).and_then(|old| old.last_transition_time.clone());
-        condition.last_transition_time = Some(kept.unwrap_or(Time(now)));
-    }
+fn joined(ours: Option<&RouteStatus>, present: Option<&RouteStatus>) -> Option<RouteStatus> {
+    let others =
+        present.into_iter().flat_map(|present| present.parents.iter().filter(|parent| !is_ours(parent)));
+    let ours = ours.into_iter().flat_map(|ours| &ours.parents);
+    let parents = Vec::from_iter(others.chain(ours).cloned());
+    (present.is_some() || !parents.is_empty()).then_some(RouteStatus { parents })
 }

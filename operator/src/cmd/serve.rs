@@ -79,7 +79,7 @@ async fn serve(args: Args) -> Result<Verdict, Failure> {
             () = watch.changed() => if let Some(reading) = sources.again() {
                 output::note("the files have changed");
                 if let Err(error) = serving.load(reading).await {
-                    output::error(&format!("cannot serve the change: {error}"));
+                    output::note(&output::as_error(format!("cannot serve the change: {error}")));
                 }
             },
             () = stop.asked() => break,

@@ -35,7 +35,12 @@ pub fn run(args: &Args) -> Result<Verdict, Failure> {
     let wanted = |namespace: &str| args.namespace.as_deref().is_none_or(|only| namespace == only);
     output::answer(
         args.output,
-        || stamp::list(&snapshot.objects, &translation, stamp::now(), wanted),
+        || {
+            let objects = &snapshot.objects;
+            let statuses =
+                stamp::stamped(translation.statuses.clone(), &stamp::present(objects), stamp::now());
+            stamp::list(objects, &statuses, wanted)
+        },
         || text(&snapshot.objects, &translation, wanted),
     )?;
     let any_wrong =

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use postern_config::{ObjectKey, Protocol};
 use postern_dataplane::Applied;
-use postern_translate::Translation;
 use postern_translate::api::GatewayStatusAddress;
 use postern_translate::kinds::ObjectSet;
 use postern_translate::snapshot::{Observed, ObservedGateway, Snapshot};
+use postern_translate::{Statuses, Translation};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
@@ -23,7 +23,8 @@ use super::gateways::{Gateways, Served};
 use super::sources::Reading;
 use crate::columns::Columns;
 use crate::conditions::{self, Finding};
-use crate::{input, output, stamp};
+use crate::output::{self, TITLE, paint};
+use crate::{input, stamp};
 
 /// What `serve` keeps from one reload to the next.
 pub struct Serving {
@@ -31,8 +32,10 @@ pub struct Serving {
     dev: Option<Dev>,
     gateways: Arc<Mutex<Gateways>>,
     board: Board,
-    told: Vec<Finding>,
+    statuses: Statuses,
     listeners: String,
+    /// What was said last: a reload says what is new.
+    said: Vec<String>,
 }
 
 /// What `--dev` has made so far.
@@ -59,7 +62,15 @@ impl Serving {
         gateways: Arc<Mutex<Gateways>>,
         board: Board,
     ) -> Self {
-        Self { endpoints, dev, gateways, board, told: Vec::new(), listeners: String::new() }
+        Self {
+            endpoints,
+            dev,
+            gateways,
+            board,
+            statuses: Statuses::default(),
+            listeners: String::new(),
+            said: Vec::new(),
+        }
     }
 
     /// Serves what was read, and says what is new: addresses on standard output, the rest on standard error.
@@ -67,16 +78,18 @@ impl Serving {
     /// Fails when the system gives no threads or no port for an echo backend.
     pub async fn load(&mut self, reading: Reading) -> io::Result<Outcome> {
         let Reading { mut loaded, kept } = reading;
-        kept.iter().for_each(|line| output::warning(line));
-        input::report(&loaded);
-        self.complete(&mut loaded.objects).await?;
+        let mut lines = Vec::from_iter(kept.iter().map(output::as_warning));
+        lines.extend(input::complaints(&loaded));
+        lines.extend(self.complete(&mut loaded.objects).await?);
         let mut snapshot = input::snapshot(loaded, Observed::Assumed);
         let plans = postern_translate::translate(&snapshot).plans;
         let served = self.gateways.lock().await.apply(&plans).await?;
         snapshot.observed = Observed::Known(observed(&snapshot.objects, &served));
         let translation = postern_translate::translate(&snapshot);
         self.show(&snapshot, &translation, &served);
-        self.tell(&translation, &served);
+        lines.extend(input::remarks(&translation.notes));
+        lines.extend(remarks(&translation, &served));
+        self.tell(listeners(&translation, &served), lines);
         let count = |ports: fn(&Applied) -> usize| served.applied.values().map(ports).sum();
         Ok(Outcome {
             open: count(|applied| applied.open.len()),
@@ -84,18 +97,19 @@ impl Serving {
         })
     }
 
-    /// Adds what the command line stands in for.
-    async fn complete(&mut self, objects: &mut ObjectSet) -> io::Result<()> {
+    /// Adds what the command line stands in for; gives what is worth saying about it.
+    async fn complete(&mut self, objects: &mut ObjectSet) -> io::Result<Vec<String>> {
+        let mut lines = Vec::new();
         for endpoints in &self.endpoints {
             if !endpoints.replace(objects) {
                 let port = endpoints.port.map(|port| format!(":{port}")).unwrap_or_default();
-                output::warning(&format!(
-                    "--backend {}{port}: there is no such Service in the files",
-                    endpoints.service
-                ));
+                let service = &endpoints.service;
+                lines.push(output::as_warning(format!(
+                    "--backend {service}{port}: there is no such Service in the files"
+                )));
             }
         }
-        let Some(dev) = &mut self.dev else { return Ok(()) };
+        let Some(dev) = &mut self.dev else { return Ok(lines) };
         for service in endpoints::without_slices(objects) {
             let address = match dev.echoes.get(&service) {
                 Some(address) => *address,
@@ -105,58 +119,69 @@ impl Serving {
             Endpoints { service, port: None, h2c: false, addresses: vec![address] }.replace(objects);
         }
         for (secret, names) in dev.certificates.fill(objects) {
-            output::note(&format!(
-                "made a self-signed certificate for Secret {secret}: {}",
-                names.join(", ")
-            ));
+            lines.push(format!("made a self-signed certificate for Secret {secret}: {}", names.join(", ")));
         }
-        Ok(())
+        Ok(lines)
     }
 
-    fn show(&self, snapshot: &Snapshot, translation: &Translation, served: &Served) {
+    /// Puts on the board what is served now.
+    fn show(&mut self, snapshot: &Snapshot, translation: &Translation, served: &Served) {
+        let objects = &snapshot.objects;
+        let mut old = stamp::present(objects);
+        old.gateway_classes.append(&mut self.statuses.gateway_classes);
+        old.gateways.append(&mut self.statuses.gateways);
+        old.http_routes.append(&mut self.statuses.http_routes);
+        old.grpc_routes.append(&mut self.statuses.grpc_routes);
+        self.statuses = stamp::stamped(translation.statuses.clone(), &old, stamp::now());
         let configs = translation.plans.iter().map(|(gateway, plan)| {
             (gateway.to_string(), redacted(serde_json::to_value(&plan.config).expect("our types serialize")))
         });
         let shown = Shown {
-            status: stamp::list(&snapshot.objects, translation, stamp::now(), |_| true),
+            status: stamp::list(objects, &self.statuses, |_| true),
             config: Value::Object(configs.collect()),
             is_ready: served.applied.values().all(|applied| applied.failed.is_empty()),
         };
         *self.board.write().expect("nothing panics while it reads") = shown;
     }
 
-    fn tell(&mut self, translation: &Translation, served: &Served) {
-        let listeners = listeners(translation, served);
+    /// Says what is new: listeners on standard output, all else on standard error.
+    fn tell(&mut self, listeners: String, lines: Vec<String>) {
         if listeners != self.listeners {
             // A closed standard output is no reason to stop serving.
             let _ = output::data(&listeners);
             self.listeners = listeners;
         }
-        for Moved { gateway, port, taken } in &served.moved {
-            output::warning(&format!(
-                "Gateway {gateway} port {port} got a free port: {taken} is another Gateway's"
-            ));
-            output::note(&format!("  hint: choose an address with --bind {gateway}:{port}=ADDRESS:PORT"));
-        }
-        for (gateway, applied) in &served.applied {
-            applied
-                .failed
-                .values()
-                .for_each(|message| output::error(&format!("Gateway {gateway}: {message}")));
-        }
-        translation
-            .notes
-            .iter()
-            .for_each(|note| output::warning(&format!("{} {}: {}", note.kind, note.object, note.message)));
-        let findings = conditions::findings(&translation.statuses);
-        for Finding { subject, fact, .. } in findings.iter().filter(|finding| !self.told.contains(finding)) {
-            output::warning(&format!("{subject}: {fact}"));
-        }
-        self.told = findings;
-        if translation.plans.is_empty() {
-            output::warning("there is no Gateway in the files: nothing is served");
-        }
+        lines.iter().filter(|line| !self.said.contains(line)).for_each(|line| output::note(line));
+        self.said = lines;
     }
+}
+
+/// What is wrong with what is served.
+fn remarks(translation: &Translation, served: &Served) -> Vec<String> {
+    let mut lines = Vec::new();
+    for Moved { gateway, port, taken } in &served.moved {
+        let fact =
+            format!("Gateway {gateway} has a free port for {port}, since {taken} is another Gateway's");
+        let hint = format!("choose an address with --bind {gateway}:{port}=ADDRESS:PORT");
+        lines.push(format!("{}\n  {}: {hint}", output::as_warning(fact), paint(TITLE, "hint")));
+    }
+    for (gateway, applied) in &served.applied {
+        lines
+            .extend(applied.failed.values().map(|why| output::as_error(format!("Gateway {gateway}: {why}"))));
+        let refused = applied.refused.iter();
+        lines.extend(
+            refused
+                .map(|(secret, why)| output::as_error(format!("Gateway {gateway}: Secret {secret}: {why}"))),
+        );
+    }
+    let findings = conditions::findings(&translation.statuses);
+    lines.extend(
+        findings.iter().map(|Finding { subject, fact, .. }| output::as_warning(format!("{subject}: {fact}"))),
+    );
+    if translation.plans.is_empty() {
+        lines.push(output::as_warning("there is no Gateway in the files: nothing is served"));
+    }
+    lines
 }
 
 /// A line for each listener that is open: where it is reached, its name, its hosts and the number of its routes.

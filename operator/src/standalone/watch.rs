@@ -9,6 +9,8 @@ use tokio::sync::mpsc;
 
 /// Editors and ConfigMap mounts change files in several steps; what comes this close together is one change.
 const QUIET: Duration = Duration::from_millis(50);
+/// A folder in which something always changes is read this often.
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// Watches for as long as it lives.
 pub struct Watch {
@@ -36,12 +38,15 @@ impl Watch {
         Ok(Self { _watcher: watcher, events })
     }
 
-    /// Waits for a change, then until it has been quiet.
+    /// Waits for a change, then until it has been quiet, though not for ever.
     pub async fn changed(&mut self) {
         if self.events.recv().await.is_none() {
             return std::future::pending().await;
         }
-        while let Ok(Some(())) = tokio::time::timeout(QUIET, self.events.recv()).await {}
+        let more =
+            async { while let Ok(Some(())) = tokio::time::timeout(QUIET, self.events.recv()).await {} };
+        // Either way it is time to look.
+        let _ = tokio::time::timeout(LONGEST, more).await;
     }
 }
 
