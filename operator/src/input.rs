@@ -75,8 +75,8 @@ pub fn snapshot(loaded: Loaded, observed: Observed) -> Snapshot {
 /// What did not load, and what is worth knowing of what did, as lines for standard error.
 pub fn complaints(loaded: &Loaded) -> Vec<String> {
     let errors = loaded.errors.iter().map(complaint);
-    let duplicates = loaded.duplicates.iter().map(|duplicate| output::as_warning(duplicate));
-    let ignored = loaded.ignored.iter().map(|ignored| output::as_warning(ignored));
+    let duplicates = loaded.duplicates.iter().map(output::as_warning);
+    let ignored = loaded.ignored.iter().map(output::as_warning);
     errors.chain(duplicates).chain(ignored).collect()
 }
 
@@ -84,7 +84,7 @@ pub fn complaints(loaded: &Loaded) -> Vec<String> {
 pub fn remarks(notes: &[Note]) -> impl Iterator<Item = String> {
     notes
         .iter()
-        .map(|Note { kind, object, message }| output::as_warning(&format!("{kind} {object}: {message}")))
+        .map(|Note { kind, object, message }| output::as_warning(format!("{kind} {object}: {message}")))
 }
 
 fn complaint(error: &ManifestError) -> String {
@@ -92,5 +92,5 @@ fn complaint(error: &ManifestError) -> String {
     let subject = [object.as_deref().unwrap_or_default(), path].into_iter().filter(|part| !part.is_empty());
     let subject: String = subject.map(|part| format!("{part}: ")).collect();
     let hint = hint.iter().map(|hint| format!("\n  {}: {hint}", paint(TITLE, "hint"))).collect::<String>();
-    output::as_error(&format!("{source}:{line}:{column}: {subject}{message}")) + &hint
+    output::as_error(format!("{source}:{line}:{column}: {subject}{message}")) + &hint
 }
