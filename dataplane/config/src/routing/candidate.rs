@@ -224,3 +224,13 @@ impl<A> fmt::Debug for Selected<'_, A> {
         self.candidate.fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_candidate_fits_into_one_cache_line() {
+        assert_eq!(size_of::<Candidate<String>>(), 64);
+    }
+}
