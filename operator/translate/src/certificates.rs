@@ -1,5 +1,6 @@
 //! Certificates of listeners: from a reference to a chain and its key that belong together.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
@@ -10,10 +11,21 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::api::{GROUP, ListenerTls, SecretObjectReference};
+use crate::api::{GROUP, ListenerTls, ProtocolType, SecretObjectReference};
+use crate::classes::Classes;
 use crate::grants::{Grants, Referrer, SECRET};
 use crate::kinds::ObjectSet;
 use crate::status::{Reason, Refusal};
+
+/// What the Secrets hold that our Gateways name, each read once however many listeners share it; those that exist.
+pub(crate) type Secrets = BTreeMap<ObjectKey, Result<Pair, String>>;
+
+/// A certificate with its key, and until when it is valid.
+#[derive(Clone)]
+pub(crate) struct Pair {
+    certificate: Arc<Certificate>,
+    until: String,
+}
 
 /// The certificates of one listener.
 #[derive(Default)]
@@ -27,9 +39,25 @@ pub(crate) struct Certificates {
     pub(crate) refusal: Option<Refusal>,
 }
 
+/// Reads the Secrets that HTTPS listeners of our Gateways name. Whether they may name them is asked later.
+pub(crate) fn secrets(objects: &ObjectSet, classes: &Classes<'_>) -> Secrets {
+    let ours = objects.gateways.iter().filter(|(_, gateway)| classes.claim(gateway));
+    let references = ours.flat_map(|(key, gateway)| {
+        let https = gateway.spec.listeners.iter().filter(|listener| listener.protocol == ProtocolType::Https);
+        let tls = https.filter_map(|listener| listener.tls.as_ref());
+        tls.flat_map(|tls| &tls.certificate_refs).map(|reference| secret_key(key, reference))
+    });
+    let keys: BTreeSet<ObjectKey> = references.collect();
+    keys.into_iter().filter_map(|key| objects.secrets.get(&key).map(|secret| (key, read(secret)))).collect()
+}
+
+fn secret_key(gateway: &ObjectKey, reference: &SecretObjectReference) -> ObjectKey {
+    ObjectKey::new(reference.namespace.as_ref().unwrap_or(&gateway.namespace), &reference.name)
+}
+
 /// Follows the certificateRefs of a listener of `gateway` on which TLS ends.
 pub(crate) fn resolve(
-    objects: &ObjectSet,
+    secrets: &Secrets,
     grants: &Grants<'_>,
     gateway: &ObjectKey,
     tls: Option<&ListenerTls>,
@@ -37,14 +65,14 @@ pub(crate) fn resolve(
     let references = tls.map(|tls| tls.certificate_refs.as_slice()).unwrap_or_default();
     let mut certificates = Certificates::default();
     if references.is_empty() {
-        let message = "protocol HTTPS needs a certificate: name a Secret in tls.certificateRefs";
+        let message = "protocol HTTPS needs a certificate: name a Secret in `tls.certificateRefs`";
         certificates.refusal = Some(Reason::InvalidCertificateRef.because(message));
     }
     for reference in references {
-        match follow(objects, grants, gateway, reference) {
-            Ok((key, certificate, until)) => {
+        match follow(secrets, grants, gateway, reference) {
+            Ok((key, Pair { certificate, until })) => {
                 certificates.validity.push(format!("`{key}` is valid until {until}"));
-                certificates.found.push((key, Arc::new(certificate)));
+                certificates.found.push((key, certificate));
             }
             Err(refusal) => {
                 certificates.refusal.get_or_insert(refusal);
@@ -55,11 +83,11 @@ pub(crate) fn resolve(
 }
 
 fn follow(
-    objects: &ObjectSet,
+    secrets: &Secrets,
     grants: &Grants<'_>,
     gateway: &ObjectKey,
     reference: &SecretObjectReference,
-) -> Result<(CertificateKey, Certificate, String), Refusal> {
+) -> Result<(CertificateKey, Pair), Refusal> {
     let refuse = |message: String| Reason::InvalidCertificateRef.because(message);
     if (reference.group.as_str(), reference.kind.as_str()) != (SECRET.group, SECRET.kind) {
         let (group, kind) = (&reference.group, &reference.kind);
@@ -67,19 +95,18 @@ fn follow(
             "`certificateRefs` names {kind} of group `{group}`: only core Secrets are supported"
         )));
     }
-    let key = ObjectKey::new(reference.namespace.as_ref().unwrap_or(&gateway.namespace), &reference.name);
+    let key = secret_key(gateway, reference);
     let from = Referrer { group: GROUP, kind: "Gateway", namespace: &gateway.namespace };
     grants.permit(from, SECRET, &key)?;
-    let secret = objects
-        .secrets
-        .get(&key)
-        .ok_or_else(|| refuse(format!("Secret `{key}` does not exist: create it")))?;
-    let (certificate, until) = read(secret).map_err(|problem| refuse(format!("Secret `{key}` {problem}")))?;
-    Ok((key, certificate, until))
+    match secrets.get(&key) {
+        Some(Ok(pair)) => Ok((key, pair.clone())),
+        Some(Err(problem)) => Err(refuse(format!("Secret `{key}` {problem}"))),
+        None => Err(refuse(format!("Secret `{key}` does not exist: create it"))),
+    }
 }
 
 /// The certificate in a Secret and the end of its validity, or what is wrong with it.
-fn read(secret: &Secret) -> Result<(Certificate, String), String> {
+fn read(secret: &Secret) -> Result<Pair, String> {
     match secret.type_.as_deref() {
         None | Some("kubernetes.io/tls" | "Opaque") => {}
         Some(other) => return Err(format!("is of type `{other}`: use kubernetes.io/tls")),
@@ -105,7 +132,7 @@ fn read(secret: &Secret) -> Result<(Certificate, String), String> {
         .map_err(|e| format!("holds no usable certificate in tls.crt: {e}"))?;
     let until = jiff::Timestamp::from_second(x509.validity().not_after.timestamp())
         .map_or_else(|_| "an unknown time".into(), |time| time.to_string());
-    Ok((Certificate { chain, key: PrivateKey::new(key) }, until))
+    Ok(Pair { certificate: Arc::new(Certificate { chain, key: PrivateKey::new(key) }), until })
 }
 
 /// An entry of a Secret as text. Files may have it in `stringData`, which the API server would have folded into `data`.

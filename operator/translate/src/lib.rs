@@ -67,7 +67,8 @@ pub fn translate(snapshot: &Snapshot) -> Translation {
     let objects = &snapshot.objects;
     let grants = Grants::of(objects);
     let classes = classes::resolve(snapshot);
-    let gateways = listeners::resolve(snapshot, &classes, &grants);
+    let secrets = certificates::secrets(objects, &classes);
+    let gateways = listeners::resolve(objects, &classes, &grants, &secrets);
     let attached = attach::routes(objects, &gateways);
     let rules = routes::translate(objects, &grants, &attached);
     let plans = plan::per_gateway(objects, &gateways, &attached, &rules);

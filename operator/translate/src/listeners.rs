@@ -11,13 +11,12 @@ use crate::api::{
     self, CertificateMode, FromNamespaces, GROUP, Gateway, GatewaySpec, ListenerTls, ProtocolType,
     RouteGroupKind, SectionName,
 };
-use crate::certificates::{self, Certificates};
+use crate::certificates::{self, Certificates, Secrets};
 use crate::classes::{self, Classes};
 use crate::conflicts;
 use crate::grants::Grants;
 use crate::kinds::ObjectSet;
 use crate::namespaces;
-use crate::snapshot::Snapshot;
 use crate::status::{Reason, Refusal};
 
 /// Our Gateways by name.
@@ -75,18 +74,19 @@ pub(crate) enum Service {
 
 /// Takes the Gateways that are ours and judges their listeners.
 pub(crate) fn resolve<'a>(
-    snapshot: &'a Snapshot,
+    objects: &'a ObjectSet,
     classes: &Classes<'_>,
     grants: &Grants<'_>,
+    secrets: &Secrets,
 ) -> Gateways<'a> {
-    let ours = snapshot.objects.gateways.iter().filter(|(_, gateway)| classes.claim(gateway));
-    ours.map(|(key, object)| (key, gateway(&snapshot.objects, classes, grants, key, object))).collect()
+    let ours = objects.gateways.iter().filter(|(_, gateway)| classes.claim(gateway));
+    ours.map(|(key, object)| (key, gateway(classes, grants, secrets, key, object))).collect()
 }
 
 fn gateway<'a>(
-    objects: &ObjectSet,
     classes: &Classes<'_>,
     grants: &Grants<'_>,
+    secrets: &Secrets,
     key: &ObjectKey,
     object: &'a Gateway,
 ) -> OurGateway<'a> {
@@ -99,7 +99,7 @@ fn gateway<'a>(
     let mut notes = Vec::new();
     let listeners = specs.into_iter().zip(conflicts).zip(overlaps).map(|((spec, conflict), overlaps)| {
         notes.extend(ignored_options(key, spec));
-        listener(objects, grants, key, object, spec, conflict, overlaps)
+        listener(grants, secrets, key, object, spec, conflict, overlaps)
     });
     let mut listeners: Vec<OurListener<'_>> = listeners.collect();
     if refusal.is_some() {
@@ -109,8 +109,8 @@ fn gateway<'a>(
 }
 
 fn listener<'a>(
-    objects: &ObjectSet,
     grants: &Grants<'_>,
+    secrets: &Secrets,
     key: &ObjectKey,
     gateway: &Gateway,
     spec: &'a api::Listener,
@@ -127,8 +127,8 @@ fn listener<'a>(
     };
     let (kinds, unknown_kinds) = if protocol.is_some() { (BTreeSet::new(), None) } else { kinds(spec) };
     let service = if service == Service::Full && kinds.is_empty() { Service::Claim } else { service };
-    let Certificates { found, validity, refusal: no_certificate } = match (&spec.protocol, &spec.tls) {
-        (ProtocolType::Https, tls) => certificates::resolve(objects, grants, key, tls.as_ref()),
+    let Certificates { found, validity, refusal: no_certificate } = match spec.protocol {
+        ProtocolType::Https => certificates::resolve(secrets, grants, key, spec.tls.as_ref()),
         _ => Certificates::default(),
     };
     let conflicted = protocol.is_none() && conflict.is_some();

@@ -17,7 +17,7 @@ use crate::backends;
 use crate::filters::{self, Position};
 use crate::grants::{Grants, Referrer};
 use crate::kinds::ObjectSet;
-use crate::status::{ConditionType, Reason, Refusal};
+use crate::status::{Reason, Refusal};
 
 /// A route of any kind.
 pub(crate) struct AnyRoute<'a> {
@@ -145,13 +145,10 @@ impl Draft<'_> {
             Some(refusal) => RuleAction::Fail(refusal.into()),
             None => RuleAction::Forward { filters, backends, timeouts: self.timeouts },
         };
-        for refusal in self.refusals {
-            match refusal.reason.condition_of_route() {
-                ConditionType::ResolvedRefs => to.unresolved.push((self.index, refusal)),
-                _ if to.dropped.last().is_some_and(|(index, _)| *index == self.index) => {}
-                _ => to.dropped.push((self.index, refusal)),
-            }
-        }
+        let (references, own): (Vec<_>, Vec<_>) =
+            self.refusals.into_iter().partition(|refusal| refusal.reason.is_of_a_reference());
+        to.unresolved.extend(references.into_iter().map(|refusal| (self.index, refusal)));
+        to.dropped.extend(own.into_iter().next().map(|refusal| (self.index, refusal)));
         to.rules.push(RouteRule {
             index: self.index,
             name: self.name.cloned(),

@@ -70,15 +70,13 @@ impl Reason {
         Refusal { reason: self, message: sentence(message.into()) }
     }
 
-    /// Which condition of a route a rule's refusal shows in: a reference that may not or cannot be followed is one thing,
-    /// a rule that means nothing to us another.
-    pub(crate) fn condition_of_route(self) -> ConditionType {
-        match self {
-            Self::BackendNotFound | Self::InvalidKind | Self::RefNotPermitted | Self::UnsupportedProtocol => {
-                ConditionType::ResolvedRefs
-            }
-            _ => ConditionType::Accepted,
-        }
+    /// Whether a rule's refusal is about a reference that may not or cannot be followed (ResolvedRefs), and not about the
+    /// rule itself (Accepted, PartiallyInvalid).
+    pub(crate) fn is_of_a_reference(self) -> bool {
+        matches!(
+            self,
+            Self::BackendNotFound | Self::InvalidKind | Self::RefNotPermitted | Self::UnsupportedProtocol
+        )
     }
 }
 
