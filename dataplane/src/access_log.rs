@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::thread::JoinHandle;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crate::metrics::{Metrics, version};
@@ -28,7 +28,8 @@ pub enum AccessLogTo {
 /// The access log of a plane.
 pub(crate) struct AccessLog {
     to: Option<SyncSender<Vec<u8>>>,
-    writer: Option<JoinHandle<()>>,
+    /// Closes when the writing thread has ended.
+    written: Option<Mutex<Receiver<()>>>,
     metrics: Metrics,
 }
 
@@ -48,6 +49,9 @@ const WAITING: usize = 64;
 /// No line waits longer than this for others.
 pub(crate) const TICK: Duration = Duration::from_millis(200);
 
+/// The end of the process waits this long for the last lines to be written.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 thread_local! {
     static LINES: RefCell<Lines> = RefCell::default();
 }
@@ -66,14 +70,18 @@ impl AccessLog {
     /// Starts the writing thread, if there is something to write to.
     pub(crate) fn start(to: AccessLogTo, metrics: Metrics) -> io::Result<Self> {
         let writer: Box<dyn Write + Send> = match to {
-            AccessLogTo::Off => return Ok(Self { to: None, writer: None, metrics }),
+            AccessLogTo::Off => return Ok(Self { to: None, written: None, metrics }),
             AccessLogTo::Stdout => Box::new(io::stdout()),
             AccessLogTo::Writer(writer) => writer,
         };
         let (to, from) = sync_channel(WAITING);
         let thread = std::thread::Builder::new().name("postern-access-log".into());
-        let writer = thread.spawn(move || write_all(writer, &from))?;
-        Ok(Self { to: Some(to), writer: Some(writer), metrics })
+        let (done, written) = sync_channel(0);
+        thread.spawn(move || {
+            write_all(writer, &from);
+            drop(done);
+        })?;
+        Ok(Self { to: Some(to), written: Some(Mutex::new(written)), metrics })
     }
 
     /// Adds a line.
@@ -108,12 +116,13 @@ impl AccessLog {
 }
 
 impl Drop for AccessLog {
-    /// Waits for what was handed over to be written.
+    /// Waits for what was handed over to be written, but not for a sink that takes nothing.
     fn drop(&mut self) {
         self.to = None;
-        if let Some(writer) = self.writer.take() {
-            // A writer that panicked has nothing left to write.
-            let _ = writer.join();
+        if let Some(written) = self.written.take() {
+            let written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
+            // Nothing is ever sent: the answer is that the other side is gone, or that the time is over.
+            let _ = written.recv_timeout(PATIENCE);
         }
     }
 }

@@ -93,12 +93,14 @@ impl Compiler {
     fn build(&mut self, config: &Config) -> RouteTable<Arc<Action>> {
         let mut before = std::mem::take(&mut self.actions);
         for (name, route) in &config.routes {
-            let kept = before.remove(name).filter(|(old, _)| Arc::ptr_eq(old, route) || old == route);
-            let actions = kept.map_or_else(
-                || route.rules.iter().map(|rule| Arc::new(self.action(name, rule))).collect(),
-                |(_, actions)| actions,
-            );
-            self.actions.insert(name.clone(), (Arc::clone(route), actions));
+            let (name, actions) = match before.remove_entry(name) {
+                Some((name, (old, actions))) if Arc::ptr_eq(&old, route) || old == *route => (name, actions),
+                _ => {
+                    let compile = |rule| Arc::new(self.action(name, rule));
+                    (name.clone(), route.rules.iter().map(compile).collect())
+                }
+            };
+            self.actions.insert(name, (Arc::clone(route), actions));
         }
         let actions = &self.actions;
         self.rules.names.retain(|(route, index), _| {

@@ -1,13 +1,17 @@
 //! How serving ends: one signal that every connection of a port hears, and the time by which it must be gone.
 //!
 //! The end of a port and the end of the process are the same story. Accept loops take what the kernel has already
-//! accepted for them and stop. Idle HTTP/1 connections close, busy ones answer with `Connection: close`, HTTP/2
-//! connections send GOAWAY and finish their streams, tunnels go on. At the deadline, whatever is left is cut.
+//! accepted for them and stop. HTTP/1 connections answer with `Connection: close`; those that are idle wait a moment for a
+//! request that may be on its way, since closing under it would lose it, and close. HTTP/2 connections send GOAWAY and
+//! finish their streams, tunnels go on. At the deadline, whatever is left is cut.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
+
+/// How long an idle connection goes on after the beginning: longer than a request takes from the client to us.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Begins the drain of everyone who holds one of its [`Drain`]s.
 #[derive(Debug)]
@@ -59,6 +63,12 @@ impl Drain {
             // The port went without a drain, which is the end of its runtime.
             std::future::pending().await
         }
+    }
+
+    /// Resolves when an idle connection should go: a moment after the beginning.
+    pub(crate) async fn is_over_for_idle(&self) {
+        self.begun().await;
+        tokio::time::sleep(GRACE).await;
     }
 
     /// Resolves when the time is over.

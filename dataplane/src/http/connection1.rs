@@ -24,7 +24,7 @@ pub(crate) async fn serve_http1(conn: Conn, inbound: Arc<Inbound>) {
     let scope = Scope::new(inbound);
     let clock = Clock::new();
     let mut timer = pin!(sleep(scope.limits().idle));
-    let mut drain = pin!(scope.inbound.drain.begun());
+    let mut drain = pin!(scope.inbound.drain.is_over_for_idle());
     let mut next = BytesMut::new();
     let mut left = requests(&scope);
     let mut now = Instant::now();

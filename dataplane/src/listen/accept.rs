@@ -33,8 +33,6 @@ pub(crate) struct Accepted {
 
 /// What a client with prior knowledge of HTTP/2 sends first (RFC 9113 section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How long a new connection may take to its first byte when the drain has begun.
-const GRACE: Duration = Duration::from_secs(1);
 /// The pause after the kernel had no descriptor or no memory for a connection: grows from the first to the second.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
 
@@ -131,17 +129,13 @@ async fn speak(conn: Conn, inbound: Arc<Inbound>) {
     }
 }
 
-/// What the first bytes of a connection say; `None` when they do not come. A connection that was taken off the queue while
-/// its drain began has a request on its way, and is given a moment for it.
+/// What the first bytes of a connection say; `None` when they do not come.
 async fn first_bytes(first: impl Future<Output = io::Result<bool>>, inbound: &Inbound) -> Option<bool> {
     tokio::select! {
         biased;
         first = first => first.ok(),
         () = tokio::time::sleep(inbound.shared.settings.limits.idle) => None,
-        () = async {
-            inbound.drain.begun().await;
-            tokio::time::sleep(GRACE).await;
-        } => None,
+        () = inbound.drain.is_over_for_idle() => None,
     }
 }
 

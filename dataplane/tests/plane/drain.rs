@@ -112,3 +112,35 @@ async fn connections_that_wait_in_the_queue_when_the_end_begins_are_served() {
     }
     within("the end", drained).await.expect("no panic");
 }
+
+#[tokio::test]
+async fn clients_that_go_on_and_on_lose_nothing_when_a_plane_ends() {
+    let origin = Origin::http1("web").await;
+    let plan =
+        Plan::new().http("web", 80).route("r", &["web"], [rule("/", "web")]).backend("web", [origin.address]);
+    let (plane, applied) = serve(settings([80]), plan.config()).await;
+    let mut clients = tokio::task::JoinSet::new();
+    for pause in 0..40 {
+        let mut connection = Http1::connect(applied.open[&80]).await.expect("open");
+        clients.spawn(async move {
+            let mut count = 0;
+            while !connection.closing {
+                let answer = within("an answer", connection.get("x", "/a")).await;
+                assert_eq!(
+                    answer.unwrap_or_else(|error| panic!("lost after {count}: {error}")).text(),
+                    "web /a"
+                );
+                count += 1;
+                tokio::time::sleep(Duration::from_millis(pause * 5)).await;
+            }
+            count
+        });
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    within("the end", plane.drain(Duration::from_secs(10))).await;
+    let mut served = 0;
+    while let Some(count) = clients.join_next().await {
+        served += count.expect("nothing is lost");
+    }
+    assert!(served > 100, "{served} requests");
+}

@@ -1,5 +1,7 @@
 //! What one client, or all together, cannot take.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use postern_dataplane::{Limits, Settings};
@@ -123,6 +125,42 @@ async fn the_access_log_and_the_metrics_tell_what_happened() {
     assert!(!text.contains("secret"), "queries may hold what logs must not");
 }
 
+#[tokio::test]
+async fn an_access_log_that_nobody_reads_costs_lines_and_no_requests() {
+    let origin = Origin::http1("web").await;
+    let settings =
+        Settings { access_log: postern_dataplane::AccessLogTo::Writer(Box::new(Stuck)), ..settings([80]) };
+    let (plane, applied) = serve(settings, plan(&origin).config()).await;
+    let mut connection = Http1::connect(applied.open[&80]).await.expect("open");
+    let path = format!("/{}", "long".repeat(4000));
+    let mut asked = 0;
+    while plane.metrics().contains("postern_access_log_lines_lost_total 0") {
+        assert!(asked < 2000, "no line is lost");
+        for _ in 0..50 {
+            let answer = within("an answer", connection.get("x", &path)).await.expect("served");
+            assert_eq!(answer.status, 200);
+            asked += 1;
+        }
+    }
+    drop(connection);
+    within("the end", plane.drain(Duration::from_secs(1))).await;
+}
+
+/// A log that takes nothing and never says so.
+struct Stuck;
+
+impl Write for Stuck {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        loop {
+            std::thread::park();
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A log in memory.
 #[derive(Clone, Default)]
 struct Log(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
@@ -133,7 +171,7 @@ impl Log {
     }
 }
 
-impl std::io::Write for Log {
+impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().expect("not poisoned").extend_from_slice(bytes);
         Ok(bytes.len())
@@ -142,4 +180,74 @@ impl std::io::Write for Log {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+/// Where the child finds the backend, and the sign that it is one.
+const ORIGIN: &str = "POSTERN_TEST_ORIGIN";
+
+#[tokio::test]
+async fn a_plane_without_descriptors_recovers_when_connections_end() {
+    let origin = Origin::http1("web").await;
+    // A process of its own, since the limit is the process's; it is this program once more, with one test.
+    let mut child = Command::new("sh")
+        .args([
+            "-c",
+            "ulimit -n 64 && exec \"$0\" --exact limits::with_few_descriptors --ignored --nocapture",
+        ])
+        .arg(std::env::current_exe().expect("a name"))
+        .env(ORIGIN, origin.address.to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let output = BufReader::new(child.stdout.take().expect("piped"));
+    let read = tokio::task::spawn_blocking(|| {
+        let mut lines = output.lines().map(|line| line.expect("text"));
+        let said =
+            lines.find_map(|line| line.split_once("listening on ").map(|(_, address)| address.to_owned()));
+        // The rest is kept open: the child would fail to write to it.
+        (said, lines)
+    });
+    let (said, _rest) = within("the child", read).await.expect("no panic");
+    let said = said.expect("the child says where it listens");
+    let address: std::net::SocketAddr = said.parse().expect("an address");
+    let mut first = Http1::connect(address).await.expect("open");
+    assert_eq!(within("an answer", first.get("x", "/")).await.expect("served").text(), "web /");
+    let mut open = Vec::new();
+    for _ in 0..200 {
+        open.push(Http1::connect(address).await.expect("the kernel takes it"));
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(within("an answer", first.get("x", "/")).await.expect("still served").text(), "web /");
+    drop(open);
+    let began = Instant::now();
+    within("an answer", async {
+        loop {
+            let mut again = Http1::connect(address).await.expect("the kernel takes it");
+            match again.get("x", "/").await {
+                Ok(answer) if answer.status == 200 => break,
+                Ok(_) | Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    })
+    .await;
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    // The end of its input ends it.
+    drop(child.stdin.take());
+    let ended = tokio::task::spawn_blocking(move || child.wait());
+    assert!(within("the end of the child", ended).await.expect("no panic").expect("a child").success());
+}
+
+/// The child of the test above: serves with as many connections as it may have, until its input ends.
+#[tokio::test]
+#[ignore = "runs inside another test"]
+async fn with_few_descriptors() {
+    let origin = std::env::var(ORIGIN).expect("run by the other test").parse().expect("an address");
+    let limits = Limits { connections: 1000, connections_per_client: 1000, ..Limits::default() };
+    let plan = Plan::new().http("web", 80).route("r", &["web"], [rule("/", "web")]).backend("web", [origin]);
+    let (plane, applied) = serve(limited(limits), plan.config()).await;
+    writeln!(std::io::stdout(), "listening on {}", applied.open[&80]).expect("a reader");
+    let ended = tokio::task::spawn_blocking(|| std::io::stdin().read(&mut [0; 1]));
+    let _ = ended.await;
+    plane.drain(Duration::from_secs(1)).await;
 }

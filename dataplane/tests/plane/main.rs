@@ -1,5 +1,6 @@
 //! What holds for a data plane beside HTTP itself: TLS, changes, limits and the end, over real sockets.
 
+mod bind;
 mod common;
 mod drain;
 mod limits;
