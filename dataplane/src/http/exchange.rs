@@ -14,6 +14,7 @@ use super::fault::Fault;
 use super::headers::Incoming;
 use super::tunnel;
 use super::up::{Up, is_interim};
+use crate::drain::Drain;
 use crate::settings::Limits;
 
 /// The body of a request on its way up; it outlives an attempt.
@@ -37,8 +38,8 @@ pub(super) struct Return<'a> {
     pub(super) filter: Option<&'a (dyn Fn(&mut HeaderMap) + Send + Sync)>,
     /// `x-postern-route`.
     pub(super) route: Option<&'a str>,
-    /// Whether the client's connection should end with this answer.
-    pub(super) closing: &'a (dyn Fn() -> bool + Send + Sync),
+    /// Whether the client's connection should end with this answer; asked when its head is written.
+    pub(super) drain: &'a Drain,
     pub(super) limits: &'a Limits,
 }
 
@@ -125,7 +126,7 @@ async fn read_head(down: &mut Down, up: &mut Up, upload: &mut Upload, clock: &Cl
 }
 
 fn answer(down: &mut Down, head: &Incoming<'_>, ended: bool, back: &Return<'_>) -> Result<BodyWriter, Fault> {
-    let closing = (back.closing)();
+    let closing = back.drain.has_begun();
     let Some(filter) = back.filter else {
         return down.answer(&Incoming { route: back.route, ..*head }, ended, closing);
     };

@@ -3,6 +3,7 @@
 //! [`serve`] is the whole of it. What it is given was read by the loop of a connection ([`connection1`], [`connection2`]);
 //! the sessions of pingora stay behind [`down::Down`] and [`up::Up`].
 
+mod attempt;
 mod body;
 mod clock;
 mod connection1;
@@ -11,6 +12,7 @@ mod down;
 mod exchange;
 mod fault;
 pub(crate) mod filters;
+mod forwarding;
 mod head;
 mod headers;
 mod reply;
@@ -23,22 +25,20 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
+use postern_config::Timeouts;
 use postern_config::routing::{self, path};
-use postern_config::{AppProtocol, Timeouts};
 use tokio::time::{Instant, Sleep};
 
-use self::body::Framing;
+use self::attempt::{Course, Target};
 use self::clock::{Clock, Expired};
 pub(crate) use self::connection1::serve_http1;
 pub(crate) use self::connection2::serve_http2;
 use self::down::Down;
-use self::exchange::{Progress, Return, Upload, exchange};
+use self::exchange::{Progress, Return, Upload};
 use self::fault::Fault;
 use self::filters::Change;
-use self::headers::{Forwarding, Incoming, Outgoing};
-use self::up::Up;
-use crate::backend::{self, Backend, DialError, InFlight, PoolKey};
+use self::forwarding::Forwarding;
 use crate::listen::Inbound;
 use crate::report::{Report, Times};
 use crate::settings::Limits;
@@ -60,14 +60,6 @@ struct Routed {
     normalized: Option<String>,
     /// How many bytes of the path follow the matched prefix.
     after_prefix: Option<usize>,
-}
-
-/// What the backend sees that the client did not send.
-struct Target {
-    host: Option<String>,
-    path_and_query: Option<String>,
-    /// Whether the forwarding headers stand in the request already.
-    settled: bool,
 }
 
 /// What is known of a request for its report.
@@ -203,96 +195,19 @@ async fn forward(
     let back = Return {
         filter: if filters { Some(&filter) } else { None },
         route: scope.label(routed),
-        closing: &|| scope.inbound.drain.has_begun(),
+        drain: &scope.inbound.drain,
         limits: scope.limits(),
     };
-    loop {
-        record.tries += 1;
-        clock.limit_attempt(rule.timeouts.backend_request);
-        let not = record.endpoint.filter(|_| record.connect.is_some());
-        let endpoint = backend.choose(not).ok_or(Fault::NoEndpoint)?;
-        record.endpoint = Some(endpoint.address);
-        let outcome = attempt(down, scope, share.protocol, &endpoint, &target, &back, clock, record).await;
-        match outcome {
-            Err(fault) if record.tries == 1 && is_repeatable(&fault, down, &record.upload, &backend) => {}
-            outcome => return outcome,
-        }
-    }
+    let limit = rule.timeouts.backend_request;
+    Course { scope, clock, protocol: share.protocol, backend: &backend, target, back, limit }
+        .run(down, record)
+        .await
 }
 
 /// What translation could not honour, which says so in the status of the route as well.
 fn not_served(fault: &postern_config::Fault) -> Fault {
     tracing::debug!(reason = fault.reason, message = fault.message, "Rule or backend not served");
     Fault::Refused
-}
-
-/// Whether the request may be sent once more after this fault.
-fn is_repeatable(fault: &Fault, down: &Down, upload: &Upload, backend: &Backend) -> bool {
-    upload.can_begin_again()
-        && match fault {
-            Fault::Connect(_) => backend.endpoints().len() > 1,
-            Fault::Unprocessed(_) => true,
-            // RFC 9110 9.2.2: "A proxy MUST NOT automatically retry non-idempotent requests." On a connection that was
-            // closed while it was idle nothing was processed; with a body under way, one cannot tell.
-            Fault::Stale(_) => down.request().method.is_idempotent() || upload.bytes == 0,
-            _ => false,
-        }
-}
-
-/// Sends the request to one endpoint and passes its answer on.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "everything that an exchange needs comes together here, and only here"
-)]
-async fn attempt(
-    down: &mut Down,
-    scope: &Scope,
-    protocol: AppProtocol,
-    endpoint: &InFlight,
-    target: &Target,
-    back: &Return<'_>,
-    clock: &Clock,
-    record: &mut Record,
-) -> Result<(), Fault> {
-    let limits = scope.limits();
-    let key = PoolKey { address: endpoint.address, protocol };
-    let refused = |error: DialError| {
-        endpoint.has_failed();
-        scope.inbound.shared.metrics.connect_failed();
-        Fault::Connect(error.to_string())
-    };
-    let began = Instant::now();
-    let body = down.framing();
-    let (up, writer, reused) = match protocol {
-        AppProtocol::Http1 => {
-            // What was found closed says that its neighbours may be, too.
-            let kept = if record.tries == 1 { backend::take(&key) } else { None };
-            let reused = kept.is_some();
-            let conn = match kept {
-                Some(conn) => conn,
-                None => backend::connect(endpoint.address, limits).await.map_err(refused)?,
-            };
-            let (up, writer) = Up::h1(conn, key, reused, &target.outgoing(down, scope, protocol, body));
-            (up, writer, reused)
-        }
-        AppProtocol::H2c => {
-            let session = backend::stream(key, limits).await.map_err(refused)?;
-            if down.expects_continue() && record.tries == 1 && body != Framing::None {
-                let headers = HeaderMap::new();
-                down.interim(&Incoming::new(StatusCode::CONTINUE, &headers)).await?;
-            }
-            let (up, writer) = Up::h2(session, &target.outgoing(down, scope, protocol, body))?;
-            (up, writer, true)
-        }
-    };
-    if !reused {
-        record.connect = Some(began.elapsed());
-    }
-    record.upload.begin(writer).await.map_err(|_| match reused {
-        true => Fault::Stale("closed while the request was sent".into()),
-        false => Fault::Upstream("closed while the request was sent".into()),
-    })?;
-    exchange(down, up, &mut record.upload, back, clock, &mut record.progress).await
 }
 
 /// Tells the client what went wrong, if it can still be told, or ends what cannot be completed.
@@ -376,31 +291,6 @@ impl Routed {
             scheme: scope.inbound.scheme(),
             port: scope.inbound.port,
             settled: false,
-        }
-    }
-}
-
-impl Target {
-    fn outgoing<'a>(
-        &'a self,
-        down: &'a Down,
-        scope: &'a Scope,
-        protocol: AppProtocol,
-        body: Framing,
-    ) -> Outgoing<'a> {
-        let request = down.request();
-        let asked = headers::authority(request);
-        let http1 = protocol == AppProtocol::Http1;
-        let upgradable = http1 && body == Framing::None && down.upgradable().is_some();
-        Outgoing {
-            request,
-            host: self.host.as_deref().unwrap_or(asked),
-            asked,
-            path_and_query: self.path_and_query.as_deref().unwrap_or_else(|| headers::target(request)),
-            body,
-            upgrade: if upgradable { headers::upgrade(request) } else { None },
-            expect: http1 && body != Framing::None && down.expects_continue(),
-            forwarding: (!self.settled).then_some(&scope.forwarding),
         }
     }
 }

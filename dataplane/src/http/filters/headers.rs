@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use postern_config::HeaderModifier;
 
 use super::{Apply, Change, Location};
-use crate::http::headers::is_forwarding;
+use crate::http::forwarding::is_forwarding;
 
 #[derive(Debug)]
 pub(super) struct OfRequest {

@@ -12,7 +12,8 @@ use http::HeaderMap;
 use pingora::http::RequestHeader;
 use postern_config::{Filter, PathModifier, Scheme};
 
-use super::headers::{Forwarding, target};
+use super::forwarding::Forwarding;
+use super::headers::target;
 
 pub(super) use redirect::Location;
 
