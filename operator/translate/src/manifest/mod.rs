@@ -20,7 +20,7 @@ use schema::Finding;
 pub use schema::openapi;
 use tree::{Content, Node, Position};
 
-use crate::kinds::{AnyObject, KindInfo, ObjectSet};
+use crate::kinds::{AnyObject, KINDS, KindInfo, ObjectSet};
 
 /// One text, for example a file.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -134,11 +134,14 @@ impl Loaded {
     }
 }
 
-/// The items of a `List`, or of a list of one kind as the API itself answers (`HTTPRouteList`), whose items may leave out
-/// what they are.
+/// The items of a `List`, or of a list of one kind that is read, as the API itself answers (`HTTPRouteList`), whose items may
+/// leave out what they are.
 fn list_items(node: &mut Node) -> Option<Vec<Node>> {
     let kind = node.text("kind")?.strip_suffix("List")?.to_owned();
     let api_version = node.text("apiVersion")?.to_owned();
+    if !kind.is_empty() && !KINDS.iter().any(|info| info.kind == kind) {
+        return None;
+    }
     let items = match node.field_mut("items") {
         Some(Node { content: Content::List(items), .. }) => std::mem::take(items),
         Some(_) => return None,

@@ -72,6 +72,9 @@ fn identify(node: &Node) -> Result<Kind, Finding> {
         missing("apiVersion", &format!("for example apiVersion: {like}"))
     })?;
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    if (api_version, kind) == ("v1", "List") {
+        return Err(wrong(node, "items", "must be a list of objects", ""));
+    }
     let ignored = || Ok(Kind::Ignored { api_version: api_version.into(), kind: kind.into() });
     let Some(info) = KINDS.iter().find(|info| known(info) && (info.group == group || group.is_empty()))
     else {

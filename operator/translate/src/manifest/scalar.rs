@@ -90,14 +90,18 @@ fn float(text: &str) -> Option<Content> {
     if !text.bytes().all(shape) || !text.bytes().any(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let number = text.parse::<f64>().ok().filter(|number| number.is_finite())?;
-    // JSON has one type of number: 80.0 and 8e1 are 80.
+    text.parse::<f64>().ok().filter(|number| number.is_finite()).and_then(from_float).map(Content::Number)
+}
+
+/// A number of JSON, which has one type of them: 80.0 and 8e1 are 80.
+pub(super) fn from_float(number: f64) -> Option<Number> {
+    /// From here on not every whole number is one.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() <= EXACT {
         #[expect(clippy::cast_possible_truncation, reason = "whole and within 53 bits")]
-        return Some(Content::Number((number as i64).into()));
+        return Some((number as i64).into());
     }
-    Number::from_f64(number).map(Content::Number)
+    Number::from_f64(number)
 }
 
 #[cfg(test)]

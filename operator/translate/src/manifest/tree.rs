@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Number, Value};
 
+use super::scalar;
+
 /// A place in a text; both count from 1. 0 is "not from a text".
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Position {
@@ -58,7 +60,10 @@ impl Node {
         let content = match value {
             Value::Null => Content::Null,
             Value::Bool(it) => Content::Bool(it),
-            Value::Number(it) => Content::Number(it),
+            Value::Number(it) => {
+                let whole = it.as_f64().filter(|_| it.is_f64()).and_then(scalar::from_float);
+                Content::Number(whole.unwrap_or(it))
+            }
             Value::String(it) => Content::Text(it),
             Value::Array(items) => {
                 Content::List(items.into_iter().map(|item| Self::from_value(item, at)).collect())

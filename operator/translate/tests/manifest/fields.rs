@@ -56,6 +56,12 @@ fn a_value_of_the_wrong_type_is_named_with_what_to_write() {
 }
 
 #[test]
+fn a_long_value_is_shown_in_short() {
+    let shown = errors(&rule(&format!("name: {}", "A".repeat(250))));
+    assert!(shown[0].contains(&format!("\"{}\"... does not match", "A".repeat(120))), "{}", shown[0]);
+}
+
+#[test]
 fn lines_are_right_in_block_and_in_flow_style() {
     let block = rule("matches:\n- path:\n    type: Prefix\n    value: /a\n  headers:\n  - name: x\n");
     assert_eq!(

@@ -26,6 +26,26 @@ fn lists_of_any_kind_and_arrays_hold_objects() {
 }
 
 #[test]
+fn a_byte_order_mark_and_windows_line_ends_change_nothing() {
+    let text =
+        format!("\u{feff}{HEAD}metadata:\n  name: a\nspec:\n  hostnames:\n  - A\n").replace('\n', "\r\n");
+    let loaded = loaded(&text);
+    assert_eq!((loaded.errors[0].line, loaded.errors[0].path.as_str()), (7, "spec.hostnames[0]"));
+}
+
+#[test]
+fn only_lists_of_objects_are_lists() {
+    let own = "apiVersion: example.com/v1\nkind: AllowList\nmetadata: {name: a}\nitems: [10.0.0.0/8]\n";
+    let loaded = loaded(own);
+    assert_eq!(loaded.errors, []);
+    assert_eq!(loaded.ignored[0].kind, "AllowList");
+    assert_eq!(
+        errors("apiVersion: v1\nkind: List\nitems: {}\n"),
+        ["f:3: List: items: must be a list of objects"]
+    );
+}
+
+#[test]
 fn json_is_read_with_lines_also_when_values_stand_side_by_side() {
     let object = |name: &str| {
         format!(

@@ -54,6 +54,9 @@ fn a_value_is_judged_as_its_text_is() {
         "metadata": { "name": "web" },
         "spec": { "gatewayClassName": "postern", "listeners": [] },
     });
+    let mut whole = value.clone();
+    whole["spec"]["listeners"] = serde_json::json!([{ "name": "a", "port": 80.0, "protocol": "HTTP" }]);
+    assert_eq!(validate(&whole), []);
     let found = validate(&value);
     assert_eq!(found.len(), 1);
     assert_eq!(

@@ -129,11 +129,11 @@ impl Walk {
         if !one_of.is_empty() && !one_of.contains(&text) {
             let known = one_of.iter().map(|value| format!("{value:?}")).collect::<Vec<_>>().join(", ");
             let hint = nearest(text, one_of.iter().copied()).map(|value| format!("did you mean {value:?}?"));
-            self.find(at, format!("unsupported value {text:?}: supported are {known}"), hint);
+            self.find(at, format!("unsupported value {}: supported are {known}", quoted(text)), hint);
         }
         if let Some(pattern) = pattern.filter(|pattern| !pattern.is_match(text)) {
             let hint = format!("must be {}", pattern.words);
-            self.find(at, format!("{text:?} does not match {}", pattern.text), Some(hint));
+            self.find(at, format!("{} does not match {}", quoted(text), pattern.text), Some(hint));
         }
     }
 
@@ -263,11 +263,24 @@ fn shown(node: &Node) -> String {
     }
 }
 
+/// A text as it is shown, shortened.
+fn quoted(text: &str) -> String {
+    const MOST: usize = 120;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{:?}...", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
 /// The known name that a wrong one was probably meant to be.
 fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let close = |name: &'a str| {
+        let most = 1 + name.len() / 4;
+        if wrong.len().abs_diff(name.len()) > most {
+            return None;
+        }
         let distance = strsim::osa_distance(&wrong.to_lowercase(), &name.to_lowercase());
-        (distance <= 1 + name.len() / 4).then_some((distance, name))
+        (distance <= most).then_some((distance, name))
     };
     known.filter_map(close).min().map(|(_, name)| name)
 }
