@@ -13,6 +13,7 @@ use smol_str::SmolStr;
 
 use super::candidate::PathCondition;
 use super::expressions::Expressions;
+use super::header::LastHeader;
 use super::lengths::Lengths;
 use super::{Candidate, Request};
 
@@ -53,16 +54,17 @@ impl Bucket {
 
     /// The first candidate that takes the request, whose path is `path` with slashes merged.
     #[inline]
-    pub(super) fn first<'a, A>(
+    pub(super) fn first<'a, 'r, A>(
         &self,
         listener: &'a [Candidate<A>],
         path: &str,
-        request: &Request<'_>,
+        request: &Request<'r>,
+        last: &mut LastHeader<'a, 'r>,
     ) -> Option<&'a Candidate<A>> {
         let candidates = of_run(listener, &self.candidates);
         match &self.index {
-            Some(index) => index.first(candidates, path, request),
-            None => candidates.iter().find(|c| c.path.holds(path) && c.holds_beside_path(request)),
+            Some(index) => index.first(candidates, path, request, last),
+            None => candidates.iter().find(|c| c.path.holds(path) && c.holds_beside_path(request, last)),
         }
     }
 }
@@ -92,37 +94,42 @@ impl Index {
         index
     }
 
-    fn first<'a, A>(
+    fn first<'a, 'r, A>(
         &self,
         candidates: &'a [Candidate<A>],
         path: &str,
-        request: &Request<'_>,
+        request: &Request<'r>,
+        last: &mut LastHeader<'a, 'r>,
     ) -> Option<&'a Candidate<A>> {
-        let of = |run: &Run| of_run(candidates, run).iter().find(|c| c.holds_beside_path(request));
-        if let Some(found) = self.exact.get(path).and_then(of) {
+        let mut of = |run: &Run| of_run(candidates, run).iter().find(|c| c.holds_beside_path(request, last));
+        if let Some(found) = self.exact.get(path).and_then(&mut of) {
             return Some(found);
         }
         for length in self.lengths.descending_from(path.len()) {
             let ends_segment = path.as_bytes().get(length).is_none_or(|next| *next == b'/');
-            if ends_segment && let Some(found) = self.prefixes.get(&path[..length]).and_then(of) {
+            if ends_segment && let Some(found) = self.prefixes.get(&path[..length]).and_then(&mut of) {
                 return Some(found);
             }
         }
-        self.first_expression(candidates, path, request).or_else(|| of(&self.everything))
+        let expression = self.first_expression(candidates, path, request, last);
+        expression.or_else(|| {
+            of_run(candidates, &self.everything).iter().find(|c| c.holds_beside_path(request, last))
+        })
     }
 
-    fn first_expression<'a, A>(
+    fn first_expression<'a, 'r, A>(
         &self,
         candidates: &'a [Candidate<A>],
         path: &str,
-        request: &Request<'_>,
+        request: &Request<'r>,
+        last: &mut LastHeader<'a, 'r>,
     ) -> Option<&'a Candidate<A>> {
         let candidates = of_run(candidates, &self.expressions);
         match &self.together {
             Some(expressions) => expressions.find_map(path.as_bytes(), |position| {
-                candidates.get(position).filter(|c| c.holds_beside_path(request))
+                candidates.get(position).filter(|c| c.holds_beside_path(request, last))
             }),
-            None => candidates.iter().find(|c| c.holds_beside_path(request) && c.path.holds(path)),
+            None => candidates.iter().find(|c| c.holds_beside_path(request, last) && c.path.holds(path)),
         }
     }
 }

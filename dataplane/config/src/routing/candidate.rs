@@ -7,7 +7,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::Request;
-use super::header::HeaderCondition;
+use super::header::{HeaderCondition, LastHeader};
 use super::path;
 use super::query::QueryCondition;
 use super::rank::{HostnameRank, PathRank, Rank};
@@ -149,8 +149,12 @@ impl<A> Candidate<A> {
 
     /// Whether all conditions but those on host and path hold.
     #[inline]
-    pub(super) fn holds_beside_path(&self, request: &Request<'_>) -> bool {
-        self.beside.as_ref().is_none_or(|conditions| conditions.hold(request))
+    pub(super) fn holds_beside_path<'c, 'r>(
+        &'c self,
+        request: &Request<'r>,
+        last: &mut LastHeader<'c, 'r>,
+    ) -> bool {
+        self.beside.as_ref().is_none_or(|conditions| conditions.hold(request, last))
     }
 }
 
@@ -167,9 +171,9 @@ impl Conditions {
         }))
     }
 
-    fn hold(&self, request: &Request<'_>) -> bool {
+    fn hold<'c, 'r>(&'c self, request: &Request<'r>, last: &mut LastHeader<'c, 'r>) -> bool {
         self.method.as_deref().is_none_or(|method| method == request.method.as_str())
-            && self.headers.iter().all(|condition| condition.holds(request.headers))
+            && self.headers.iter().all(|condition| condition.holds(request.headers, last))
             && self.query.iter().all(|condition| condition.holds(request.query))
     }
 }

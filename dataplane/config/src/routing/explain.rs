@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::header::LastHeader;
 use super::path::merge_slashes;
 use super::rank::Advantage;
 use super::{Candidate, ListenerTable, Request};
@@ -112,7 +113,7 @@ fn mismatch<A>(candidate: &Candidate<A>, request: &Request<'_>) -> Option<Mismat
         return Some(Mismatch { condition: Condition::Method, expected: method.into(), found });
     }
     for (condition, wanted) in beside.headers.iter().zip(&wanted.headers) {
-        if !condition.holds(request.headers) {
+        if !condition.holds(request.headers, &mut LastHeader::default()) {
             let found = condition.found(request.headers);
             return Some(Mismatch::of(Condition::Header(wanted.name.clone()), wanted, found));
         }

@@ -41,14 +41,25 @@ pub(super) struct HeaderCondition {
     value: Value,
 }
 
+/// The header that was looked up last: rules for one path often ask for one header, each with another value.
+#[derive(Default)]
+pub(super) struct LastHeader<'c, 'r> {
+    looked_up: Option<(&'c HeaderName, Option<Cow<'r, [u8]>>)>,
+}
+
 impl HeaderCondition {
     pub(super) fn new(wanted: &HeaderMatch, compiler: &mut Compiler<'_>) -> Self {
         Self { name: wanted.name.parse().ok(), value: Value::new(&wanted.value, compiler) }
     }
 
     #[inline]
-    pub(super) fn holds(&self, headers: &HeaderMap) -> bool {
-        self.found(headers).is_some_and(|found| self.value.matches(&found))
+    pub(super) fn holds<'c, 'r>(&'c self, headers: &'r HeaderMap, last: &mut LastHeader<'c, 'r>) -> bool {
+        let Some(name) = &self.name else { return false };
+        if last.looked_up.as_ref().is_none_or(|(known, _)| *known != name) {
+            last.looked_up = Some((name, self.found(headers)));
+        }
+        let found = last.looked_up.as_ref().and_then(|(_, found)| found.as_deref());
+        found.is_some_and(|found| self.value.matches(found))
     }
 
     /// The value of the header in a request. Only a header of more than one line is put together in new memory.
@@ -75,8 +86,10 @@ fn joined(name: &HeaderName, headers: &HeaderMap) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn condition(name: &str, value: ValueMatch) -> HeaderCondition {
-        HeaderCondition::new(&HeaderMatch { name: name.into(), value }, &mut Compiler::default())
+    fn holds(name: &str, value: ValueMatch, headers: &HeaderMap) -> bool {
+        let condition =
+            HeaderCondition::new(&HeaderMatch { name: name.into(), value }, &mut Compiler::default());
+        condition.holds(headers, &mut LastHeader::default())
     }
 
     fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -90,24 +103,22 @@ mod tests {
     #[test]
     fn a_repeated_header_is_one_value_joined_by_commas() {
         let found = headers(&[("x-env", "a"), ("x-env", "b")]);
-        assert!(condition("x-env", ValueMatch::Exact("a,b".into())).holds(&found));
-        assert!(condition("x-env", ValueMatch::RegularExpression("a,.".into())).holds(&found));
-        assert!(!condition("x-env", ValueMatch::Exact("a".into())).holds(&found));
+        assert!(holds("x-env", ValueMatch::Exact("a,b".into()), &found));
+        assert!(holds("x-env", ValueMatch::RegularExpression("a,.".into()), &found));
+        assert!(!holds("x-env", ValueMatch::Exact("a".into()), &found));
         let cookies = headers(&[("cookie", "a=1"), ("cookie", "b=2")]);
-        assert!(condition("cookie", ValueMatch::Exact("a=1; b=2".into())).holds(&cookies));
+        assert!(holds("cookie", ValueMatch::Exact("a=1; b=2".into()), &cookies));
     }
 
     #[test]
     fn header_names_have_no_case_and_values_do() {
         let found = headers(&[("version", "Two")]);
-        assert!(condition("Version", ValueMatch::Exact("Two".into())).holds(&found));
-        assert!(!condition("version", ValueMatch::Exact("two".into())).holds(&found));
+        assert!(holds("Version", ValueMatch::Exact("Two".into()), &found));
+        assert!(!holds("version", ValueMatch::Exact("two".into()), &found));
     }
 
     #[test]
     fn a_name_that_no_header_can_have_never_matches() {
-        assert!(
-            !condition("no name", ValueMatch::RegularExpression(".*".into())).holds(&headers(&[("a", "b")]))
-        );
+        assert!(!holds("no name", ValueMatch::RegularExpression(".*".into()), &headers(&[("a", "b")])));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::bucket::Bucket;
+use super::header::LastHeader;
 use super::host::HostMap;
 use super::path::merge_slashes;
 use super::regex::{Compiler, Patterns};
@@ -169,8 +170,10 @@ impl<A> ListenerTable<A> {
     /// When no match under the most specific hostname holds, those under the next one are looked at.
     pub fn select(&self, request: &Request<'_>) -> Option<Selected<'_, A>> {
         let path = merge_slashes(request.path);
-        let candidate =
-            self.hosts.find_map(request.host, |bucket| bucket.first(&self.candidates, &path, request))?;
+        let mut last = LastHeader::default();
+        let candidate = self
+            .hosts
+            .find_map(request.host, |bucket| bucket.first(&self.candidates, &path, request, &mut last))?;
         Some(Selected { action: candidate.rule().action(), candidate })
     }
 
