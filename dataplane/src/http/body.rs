@@ -49,7 +49,7 @@ pub(super) enum BodyWriter {
 pub(super) enum End {
     Open,
     /// END_STREAM goes with the last piece or with the trailers.
-    Wanted(Option<HeaderMap>),
+    Wanted(Option<Box<HeaderMap>>),
     Sent,
 }
 
@@ -117,7 +117,7 @@ impl BodyWriter {
                 Framing::Chunked => conn.put(|out| out.extend_from_slice(b"0\r\n\r\n")),
             },
             Self::H2 { end: End::Sent, .. } => {}
-            Self::H2 { end, .. } => *end = End::Wanted(trailers),
+            Self::H2 { end, .. } => *end = End::Wanted(trailers.map(Box::new)),
         }
         Ok(())
     }
@@ -191,7 +191,7 @@ fn poll_flush_h2(
     }
     if let End::Wanted(trailers) = end {
         match trailers.take() {
-            Some(trailers) => stream.send_trailers(trailers)?,
+            Some(trailers) => stream.send_trailers(*trailers)?,
             None => stream.send_data(Bytes::new(), true)?,
         }
         *end = End::Sent;

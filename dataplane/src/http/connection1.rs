@@ -94,7 +94,7 @@ async fn read_request(
     session.set_pipelined_prefix(next);
     // The head is there: this parses it and waits for nothing.
     match session.read_request().await {
-        Ok(Some(_)) => Ok(Some(Down::H1(Down1::new(session, conn.clone(), pipelined)))),
+        Ok(Some(_)) => Ok(Some(Down::H1(Box::new(Down1::new(session, conn.clone(), pipelined))))),
         Ok(None) => Ok(None),
         Err(_) => Err(Fault::Malformed("the request head is not one")),
     }

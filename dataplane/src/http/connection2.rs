@@ -66,7 +66,7 @@ pub(crate) async fn serve_http2(conn: Conn, inbound: Arc<Inbound>) {
         };
         match accepted {
             Ok(Some(H2Accept::Session(session))) => {
-                streams.spawn(serve_stream(session, Arc::clone(&scope)));
+                streams.spawn(serve_stream(Box::new(session), Arc::clone(&scope)));
                 left -= 1;
                 if left == 0 && !going {
                     connection.graceful_shutdown();
@@ -88,7 +88,7 @@ pub(crate) async fn serve_http2(conn: Conn, inbound: Arc<Inbound>) {
     while streams.join_next().await.is_some() {}
 }
 
-async fn serve_stream(session: HttpSession, scope: Arc<Scope>) {
+async fn serve_stream(session: Box<HttpSession>, scope: Arc<Scope>) {
     let clock = Clock::new();
     let mut timer = pin!(sleep(scope.limits().idle));
     let mut down = Down::H2(session);

@@ -11,10 +11,10 @@ use super::fault::Fault;
 use super::headers::Incoming;
 use crate::listen::Conn;
 
-/// A request that was read, and the way back to its client.
+/// A request that was read, and the way back to its client. Sessions are large and change hands: boxes are cheaper to move.
 pub(super) enum Down {
-    H1(Down1),
-    H2(v2::server::HttpSession),
+    H1(Box<Down1>),
+    H2(Box<v2::server::HttpSession>),
 }
 
 /// A request on an HTTP/1 connection. pingora's session reads; what goes back is written beside it.

@@ -13,10 +13,10 @@ use crate::backend::{self, PoolKey};
 use crate::listen::Conn;
 use crate::settings::Limits;
 
-/// A request that was sent to an endpoint, and the answer that comes back.
+/// A request that was sent to an endpoint, and the answer that comes back. Boxed, as [`super::down::Down`] is.
 pub(super) enum Up {
-    H1(Up1),
-    H2(Http2Session),
+    H1(Box<Up1>),
+    H2(Box<Http2Session>),
 }
 
 /// An exchange on an HTTP/1 connection. pingora's session reads the answer; the request is written beside it.
@@ -43,7 +43,8 @@ impl Up {
         let session = HttpSession::new(Box::new(conn.clone()));
         let head_only = request.request.method == Method::HEAD;
         let (taken, upgrade) = (conn.taken(), request.upgrade.is_some());
-        (Self::H1(Up1 { session, conn, key, reused, head_only, upgrade, taken, heads: 0 }), writer)
+        let up = Up1 { session, conn, key, reused, head_only, upgrade, taken, heads: 0 };
+        (Self::H1(Box::new(up)), writer)
     }
 
     /// Sends the head of `request` on a stream.
@@ -53,7 +54,7 @@ impl Up {
         sent.map_err(|error| h2_fault(&error))?;
         let stream = session.take_request_body_writer();
         let stream = stream.ok_or_else(|| Fault::Upstream("no stream for the body".into()))?;
-        Ok((Self::H2(session), BodyWriter::h2(stream, ended)))
+        Ok((Self::H2(Box::new(session)), BodyWriter::h2(stream, ended)))
     }
 
     /// Reads the next head: any number of 1xx, then the answer's.
