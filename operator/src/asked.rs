@@ -1,5 +1,6 @@
 //! The request that `route` is asked about: a method, a URL and headers.
 
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use http::uri::PathAndQuery;
@@ -18,7 +19,7 @@ pub struct Asked {
     pub scheme: Scheme,
     /// The port of the listener.
     pub port: u16,
-    /// The host of the URL, which is the server name in the TLS handshake.
+    /// The host of the URL, which is the server name in the TLS handshake; empty for an IP address (RFC 6066 section 3).
     pub server_name: String,
     /// The host that routing looks at: that of the header `Host` if there is one, else that of the URL.
     pub host: String,
@@ -59,7 +60,8 @@ impl Asked {
             Some(_) | None => return Err(format!("`{url}` is not a URL with http:// or https://")),
         };
         let authority = uri.authority().ok_or_else(|| format!("`{url}` has no host"))?;
-        let server_name = routing::host(authority.as_str()).into_owned();
+        let url_host = routing::host(authority.as_str()).into_owned();
+        let is_address = url_host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
         let headers =
             HeaderMap::from_iter(headers.iter().map(|Header(name, value)| (name.clone(), value.clone())));
         let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
@@ -69,8 +71,8 @@ impl Asked {
             method,
             scheme,
             port: authority.port_u16().unwrap_or(scheme.port()),
-            host: named.map_or_else(|| server_name.clone(), |host| routing::host(host).into_owned()),
-            server_name,
+            host: named.map_or_else(|| url_host.clone(), |host| routing::host(host).into_owned()),
+            server_name: if is_address { String::new() } else { url_host },
             path: path::normalize(target.path()).into_owned(),
             query: target.query().map(str::to_owned),
             headers,
@@ -117,7 +119,7 @@ mod tests {
     #[test]
     fn the_header_host_is_what_routing_looks_at() {
         let asked = asked("https://10.0.0.1/a/../b?x=1", &["Host: App.shop.test:443"]).expect("a request");
-        assert_eq!((asked.host.as_str(), asked.server_name.as_str()), ("app.shop.test", "10.0.0.1"));
+        assert_eq!((asked.host.as_str(), asked.server_name.as_str()), ("app.shop.test", ""));
         assert_eq!((asked.path.as_str(), asked.query.as_deref()), ("/b", Some("x=1")));
     }
 

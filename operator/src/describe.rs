@@ -173,6 +173,9 @@ pub fn shares(config: &Config, rule: &RouteRule, unknown: &BTreeSet<ObjectKey>) 
 fn share(config: &Config, reference: &BackendRef, total: u64, unknown: &BTreeSet<ObjectKey>) -> Share {
     let (backend, endpoints, answer) = match &reference.target {
         Target::Invalid(fault) => (None, None, Some(Answer::fault(fault))),
+        Target::Backend(key) if redirect_of(&reference.filters).is_some() => {
+            (Some(key.to_string()), None, redirect_of(&reference.filters))
+        }
         Target::Backend(key) if unknown.contains(&key.service) => (Some(key.to_string()), None, None),
         Target::Backend(key) => {
             let endpoints = config.backends.get(key).map_or(&[][..], |backend| &backend.endpoints);
@@ -196,18 +199,19 @@ pub fn answer(rule: &RouteRule) -> Option<Answer> {
     match &rule.action {
         RuleAction::Fail(fault) => Some(Answer::fault(fault)),
         RuleAction::Forward { filters, backends, .. } => {
-            let redirect = filters.iter().find_map(|filter| match filter {
-                Filter::RequestRedirect(to) => Some(Answer::new(to.status_code, "the rule redirects")),
-                Filter::RequestHeaderModifier(_)
-                | Filter::ResponseHeaderModifier(_)
-                | Filter::UrlRewrite(_) => None,
-            });
             let nowhere = || match backends.iter().all(|backend| backend.weight == 0) {
                 true if backends.is_empty() => Some(Answer::new(500, "the rule has no backendRefs")),
                 true => Some(Answer::new(500, "the weights of all backendRefs are 0")),
                 false => None,
             };
-            redirect.or_else(nowhere)
+            redirect_of(filters).or_else(nowhere)
         }
     }
+}
+
+fn redirect_of(filters: &[Filter]) -> Option<Answer> {
+    filters.iter().find_map(|filter| match filter {
+        Filter::RequestRedirect(to) => Some(Answer::new(to.status_code, "the request is redirected")),
+        Filter::RequestHeaderModifier(_) | Filter::ResponseHeaderModifier(_) | Filter::UrlRewrite(_) => None,
+    })
 }

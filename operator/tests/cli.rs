@@ -109,6 +109,26 @@ fn route_says_why_there_is_no_backend() {
 }
 
 #[test]
+fn route_follows_the_server_name_over_tls() {
+    let mut manifests = std::fs::read_to_string(fixtures().join("edge.yaml")).expect("the fixture is there");
+    for name in ["east", "other"] {
+        let made = rcgen::generate_simple_self_signed(vec!["*.east.test".to_owned()]).expect("a certificate");
+        let secret = serde_json::json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name, "namespace": "edge" },
+            "type": "kubernetes.io/tls",
+            "stringData": { "tls.crt": made.cert.pem(), "tls.key": made.signing_key.serialize_pem() },
+        });
+        manifests += &format!("---\n{secret}\n");
+    }
+    let check = |name, line| check_input(name, line, &manifests);
+    check("route-tls", "route -f - GET https://secure.east.test/ready");
+    check("route-tls-421", "route -f - GET https://secure.east.test/ready -H 'Host: other.east.test'");
+    check("route-tls-404", "route -f - GET https://secure.east.test/ready -H 'Host: nobody.test'");
+    check("route-tls-unknown-name", "route -f - GET https://nobody.test/ --gateway edge/east");
+    check("route-tls-address", "route -f - GET https://127.0.0.1/ready -H 'Host: secure.east.test'");
+}
+
+#[test]
 fn route_knows_where_ready_endpoints_are() {
     check("route-endpoints", "route -f edge.yaml GET http://a.east.test/ready --gateway edge/east");
 }

@@ -74,54 +74,55 @@ fn reach<'a>(
     port: &'a PortTable<()>,
     asked: &Asked,
 ) -> Result<&'a ListenerTable<()>, Unreached> {
-    let refuse = |because| Err(Unreached::Refused(because));
-    let protocol = config
-        .listeners
-        .values()
-        .find(|listener| listener.port == asked.port)
-        .map(|listener| &listener.protocol);
-    match (asked.scheme, protocol) {
-        (Scheme::Http, Some(Protocol::Https { .. })) => {
-            return refuse(format!("port {} speaks TLS: ask for an https URL", asked.port));
+    let mut listeners = config.listeners.values();
+    let speaks_tls = listeners.any(|l| l.port == asked.port && matches!(l.protocol, Protocol::Https { .. }));
+    match (asked.scheme, speaks_tls) {
+        (Scheme::Http, false) => {}
+        (Scheme::Https, true) => handshake(config, port, asked)?,
+        (Scheme::Http, true) => {
+            return Err(Unreached::Refused(format!("port {} speaks TLS: ask for an https URL", asked.port)));
         }
-        (Scheme::Https, Some(Protocol::Http)) => {
-            return refuse(format!("port {} speaks no TLS: ask for an http URL", asked.port));
+        (Scheme::Https, false) => {
+            return Err(Unreached::Refused(format!(
+                "port {} speaks no TLS: ask for an http URL",
+                asked.port
+            )));
         }
-        (Scheme::Http, _) | (Scheme::Https, _) => {}
     }
-    let by_host = port.listener(&asked.host);
-    if asked.scheme == Scheme::Https {
-        let Some(by_name) = port.listener(&asked.server_name) else {
-            return refuse(format!(
-                "TLS handshake refused: no listener for server name {}",
-                asked.server_name
-            ));
-        };
-        let listener = config.listeners.get(by_name.name());
-        if listener.is_some_and(
-            |l| matches!(&l.protocol, Protocol::Https { certificates } if certificates.is_empty()),
-        ) {
-            return refuse(format!(
-                "TLS handshake refused: listener {} has no usable certificate",
-                by_name.name()
-            ));
-        }
-        if by_host.is_none_or(|by_host| by_host.name() != by_name.name()) {
+    let Asked { host, server_name, .. } = asked;
+    let Some(by_host) = port.listener(host) else {
+        let because = format!("no listener on port {} is for host {host}", asked.port);
+        return Err(Unreached::Answered(Answer::new(404, because)));
+    };
+    let by_name = port.listener(server_name).filter(|_| speaks_tls);
+    match by_name.filter(|by_name| by_name.name() != by_host.name()) {
+        None => Ok(by_host),
+        Some(other) => {
             let because = format!(
-                "host {} is not for listener {}, which server name {} led to",
-                asked.host,
-                by_name.name(),
-                asked.server_name
+                "host {host} is for listener {}, and server name {server_name} led to listener {}",
+                by_host.name(),
+                other.name()
             );
-            return Err(Unreached::Answered(Answer::new(421, because)));
+            Err(Unreached::Answered(Answer::new(421, because)))
         }
     }
-    by_host.ok_or_else(|| {
-        Unreached::Answered(Answer::new(
-            404,
-            format!("no listener on port {} is for host {}", asked.port, asked.host),
-        ))
-    })
+}
+
+/// Whether there is a certificate for the server name.
+fn handshake(config: &Config, port: &PortTable<()>, asked: &Asked) -> Result<(), Unreached> {
+    let refused = |why| Err(Unreached::Refused(format!("TLS handshake refused: {why}")));
+    let Some(listener) = port.listener(&asked.server_name) else {
+        return match asked.server_name.as_str() {
+            "" => refused("no listener is for all hosts, and the URL's address gives no server name".into()),
+            name => refused(format!("no listener is for server name {name}")),
+        };
+    };
+    match config.listeners.get(listener.name()).map(|listener| &listener.protocol) {
+        Some(Protocol::Https { certificates }) if certificates.is_empty() => {
+            refused(format!("listener {} has no usable certificate", listener.name()))
+        }
+        Some(Protocol::Https { .. } | Protocol::Http) | None => Ok(()),
+    }
 }
 
 fn candidates(explanation: &Explanation<'_, ()>) -> Vec<CandidateView> {
