@@ -23,6 +23,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use crate::http::{Preview, Previewed, preview};
 pub use access_log::AccessLogTo;
 use arc_swap::ArcSwap;
 pub use listen::Binds;

@@ -80,6 +80,11 @@ impl Filters {
         self.0.iter().for_each(|filter| filter.response(headers));
     }
 
+    /// Does what they do to a request that nobody has sent, so that it has no forwarding headers.
+    pub(super) fn preview(&self, change: &mut Change<'_>) -> Option<Location> {
+        self.0.iter().find_map(|filter| filter.request(change))
+    }
+
     pub(super) fn are_for_responses(&self) -> bool {
         self.0.iter().any(|filter| filter.is_for_responses())
     }
