@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use postern_config::Scheme;
@@ -23,6 +24,8 @@ pub struct Asked {
     pub server_name: String,
     /// The host that routing looks at: that of the header `Host` if there is one, else that of the URL.
     pub host: String,
+    /// The host as the client writes it, with its port.
+    pub authority: String,
     /// The path, normalized.
     pub path: String,
     /// What stands after `?`.
@@ -72,11 +75,24 @@ impl Asked {
             scheme,
             port: authority.port_u16().unwrap_or(scheme.port()),
             host: named.map_or_else(|| url_host.clone(), |host| routing::host(host).into_owned()),
+            authority: named.unwrap_or(authority.as_str()).into(),
             server_name: if is_address { String::new() } else { url_host },
             path: path::normalize(target.path()).into_owned(),
             query: target.query().map(str::to_owned),
             headers,
         })
+    }
+
+    /// The head as it is sent.
+    pub fn head(&self) -> Option<Parts> {
+        let target = match &self.query {
+            Some(query) => format!("{}?{query}", self.path),
+            None => self.path.clone(),
+        };
+        let mut request = http::Request::builder().method(self.method.clone()).uri(target).body(()).ok()?;
+        *request.headers_mut() = self.headers.clone();
+        request.headers_mut().insert(header::HOST, HeaderValue::from_str(&self.authority).ok()?);
+        Some(request.into_parts().0)
     }
 
     /// What routing looks at.

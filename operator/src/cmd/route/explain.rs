@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use postern_config::routing::{Explanation, Judgement, ListenerTable, Outcome, PortTable, RouteTable};
+use postern_config::routing::{
+    Candidate, Explanation, Judgement, ListenerTable, Outcome, PortTable, RouteTable,
+};
 use postern_config::{Config, ObjectKey, Protocol, Scheme};
+use postern_dataplane::{Preview, Previewed};
 
-use super::view::{CandidateView, Explained, ListenerView, Winner};
+use super::view::{CandidateView, Explained, Forwarded, ListenerView, Winner};
 use crate::asked::Asked;
 use crate::describe::{self, Answer, Share};
 
@@ -50,10 +53,24 @@ pub fn explain(
     explained.filters =
         describe::filters(rule).iter().map(|filter| describe::named(describe::filter(filter))).collect();
     explained.backends = describe::shares(config, rule, unknown);
+    let preview = preview(winner, asked).unwrap_or_default();
+    explained.location = preview.redirect.map(|(_, location)| location);
+    explained.forwarded = Forwarded::new(preview.host, preview.path_and_query);
     match describe::answer(rule).or_else(|| no_backend(&explained.backends)) {
         Some(answer) => explained.answer(answer),
         None => Explained { is_served: true, ..explained },
     }
+}
+
+/// What the rule's filters make of the request.
+fn preview(winner: &Candidate<()>, asked: &Asked) -> Option<Preview> {
+    let request = Previewed {
+        head: &asked.head()?,
+        scheme: asked.scheme,
+        port: asked.port,
+        after_prefix: winner.after_prefix(&asked.path).map(str::len),
+    };
+    postern_dataplane::preview(describe::filters(winner.rule().rule()), &request)
 }
 
 /// The answer when no share with a weight reaches a backend.

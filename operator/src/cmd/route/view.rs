@@ -20,6 +20,12 @@ pub struct Explained {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub winner: Option<Winner>,
     pub filters: Vec<String>,
+    /// What the backend sees where that is not what the client sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forwarded: Option<Forwarded>,
+    /// Where a redirect leads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
     pub backends: Vec<Share>,
     /// What Postern answers itself; absent when the request is forwarded.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,6 +75,22 @@ pub struct Winner {
     pub beats_the_next_on: Option<String>,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Forwarded {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+impl Forwarded {
+    /// `None` when nothing is changed.
+    pub fn new(host: Option<String>, path: Option<String>) -> Option<Self> {
+        (host.is_some() || path.is_some()).then_some(Self { host, path })
+    }
+}
+
 impl Explained {
     /// Nothing is known yet but the request.
     pub fn new(asked: &Asked) -> Self {
@@ -86,6 +108,8 @@ impl Explained {
             candidates: Vec::new(),
             winner: None,
             filters: Vec::new(),
+            forwarded: None,
+            location: None,
             backends: Vec::new(),
             answer: None,
             refused: None,
@@ -130,16 +154,28 @@ impl Explained {
             text.extend(self.filters.iter().map(|filter| format!("  {filter}\n")));
         }
         if !self.backends.is_empty() {
-            text += &format!("forward:\n{}", self.backend_lines());
+            text += &format!("forward{}:\n{}", self.changes(), self.backend_lines());
         }
         if let Some(answer) = &self.answer {
             let status = paint(if answer.status < 400 { GOOD } else { BAD }, answer.short());
-            text += &format!("answer: {status}, {}\n", answer.because);
+            let because = match &self.location {
+                Some(location) => format!("location {location}"),
+                None => answer.because.clone(),
+            };
+            text += &format!("answer: {status}, {because}\n");
         }
         if let Some(because) = &self.refused {
             text += &format!("answer: {}, {because}\n", paint(BAD, "none"));
         }
         text
+    }
+
+    /// ` as path /api/users, host app.internal`
+    fn changes(&self) -> String {
+        let Some(Forwarded { host, path }) = &self.forwarded else { return String::new() };
+        let path = path.iter().map(|path| format!("path {path}"));
+        let parts = path.chain(host.iter().map(|host| format!("host {host}")));
+        format!(" as {}", parts.collect::<Vec<_>>().join(", "))
     }
 
     fn candidate_lines(&self) -> String {
