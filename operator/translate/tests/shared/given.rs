@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use postern_config::ObjectKey;
 use postern_translate::api::GatewayStatusAddress;
+use postern_translate::manifest::{self, Source};
 use postern_translate::snapshot::{Claim, Observed, ObservedGateway, Snapshot};
 use serde::Deserialize;
 use serde_json::Value;
@@ -31,18 +32,39 @@ struct Seen {
 /// Reads documents of objects as a cluster would hold them. They are not validated: what the API server of today refuses,
 /// the one of tomorrow may let through, and translation must stand it.
 pub fn snapshot(yaml: &str) -> Snapshot {
-    let mut snapshot = Snapshot::default();
-    snapshot.settings.claim = Claim::Every;
-    let documents: Vec<Value> = serde_saphyr::from_multiple(yaml).expect("the input is YAML");
-    for mut document in documents.into_iter().filter(|document| !document.is_null()) {
-        if let Some(given) = document.get("given") {
-            give(&mut snapshot, serde_json::from_value(given.clone()).expect("a known setting"));
-            continue;
-        }
-        pairs::fill(&mut document);
+    let (mut snapshot, documents) = read(yaml);
+    for document in documents {
         snapshot.objects.insert(object(document));
     }
     snapshot
+}
+
+/// The same with the defaults written out that the API server writes, in those objects that it takes today.
+pub fn snapshot_with_defaults(yaml: &str) -> Snapshot {
+    let (mut snapshot, documents) = read(yaml);
+    let (valid, others): (Vec<Value>, Vec<Value>) =
+        documents.into_iter().partition(|document| manifest::validate(document).is_empty());
+    let text = Value::Array(valid).to_string();
+    let loaded = manifest::load(&[Source { name: "valid".into(), text }]);
+    assert_eq!(loaded.errors, [], "what is valid loads");
+    snapshot.objects = loaded.objects;
+    for document in others {
+        snapshot.objects.insert(object(document));
+    }
+    snapshot
+}
+
+fn read(yaml: &str) -> (Snapshot, Vec<Value>) {
+    let mut snapshot = Snapshot::default();
+    snapshot.settings.claim = Claim::Every;
+    let mut documents: Vec<Value> = serde_saphyr::from_multiple(yaml).expect("the input is YAML");
+    documents.retain(|document| !document.is_null());
+    if let Some(given) = documents.first().and_then(|first| first.get("given")).cloned() {
+        give(&mut snapshot, serde_json::from_value(given).expect("known settings"));
+        documents.remove(0);
+    }
+    documents.iter_mut().for_each(pairs::fill);
+    (snapshot, documents)
 }
 
 fn give(snapshot: &mut Snapshot, given: Given) {
