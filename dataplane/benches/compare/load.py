@@ -26,11 +26,11 @@ def wrk(url, seconds):
 
 def h2load(url, seconds, *options):
     out = generate(["h2load", "-t1", "-D", str(seconds), *options, url])
-    failed = int(re.search(r"(\d+) failed", out).group(1))
+    failed = re.search(r"requests:.*, ([1-9]\d*) failed.*\nstatus codes:.*", out)
     return dict(
         requests=int(re.search(r"(\d+) succeeded", out).group(1)),
         rate=float(re.search(r"finished in.*?, ([\d.]+) req/s", out).group(1)),
-        errors=f"{failed} failed" if failed else "",
+        errors=failed.group(0).replace("\n", ", ") if failed else "",
     )
 
 

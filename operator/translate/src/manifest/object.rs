@@ -21,31 +21,48 @@ pub(super) enum Outcome {
 const DEFAULT_NAMESPACE: &str = "default";
 const CLUSTER_SCOPED: [&str; 2] = ["GatewayClass", "Namespace"];
 
+/// Kinds of Gateway API that are not read, but checked: a mistake shows here, and not on the day that they are applied.
+const CHECKED: [KindInfo; 1] = [KindInfo { group: api::GROUP, kind: "TLSRoute", versions: &["v1"] }];
+
 /// Reads an object.
 pub(super) fn read(mut node: Node) -> Outcome {
     let (info, api_version) = match identify(&node) {
         Ok(Kind::Known(info)) => (info, node.text("apiVersion").unwrap_or_default().to_owned()),
-        Ok(Kind::Ignored { api_version, kind }) => return Outcome::Ignored { api_version, kind },
+        Ok(Kind::Ignored { api_version, kind }) => return ignore(node, api_version, kind),
         Err(finding) => return Outcome::Invalid(label(&node), vec![finding]),
     };
-    let mut found: Vec<Finding> = node.flaws().into_iter().map(Finding::from).collect();
-    place_in_namespace(&mut node, info);
-    let label = label(&node);
-    if found.is_empty() {
-        found =
-            if info.group == api::GROUP { check_ours(&mut node, info) } else { check_core(&mut node, info) };
-    }
+    let found = findings(&mut node, info);
     if !found.is_empty() {
-        found.sort_by_key(|finding| (finding.at.line, finding.at.column));
-        return Outcome::Invalid(label, found);
+        return Outcome::Invalid(label(&node), found);
     }
     match typed(info, &node, &api_version) {
         Ok(mut object) => {
             complete(&mut object);
             Outcome::Valid(info, object)
         }
-        Err(finding) => Outcome::Invalid(label, vec![finding]),
+        Err(finding) => Outcome::Invalid(label(&node), vec![finding]),
     }
+}
+
+fn ignore(mut node: Node, api_version: String, kind: String) -> Outcome {
+    let same = |info: &&KindInfo| info.kind == kind && api_version == newest(info);
+    let found = CHECKED.iter().find(same).map_or_else(Vec::new, |info| findings(&mut node, info));
+    if found.is_empty() {
+        Outcome::Ignored { api_version, kind }
+    } else {
+        Outcome::Invalid(label(&node), found)
+    }
+}
+
+/// What is wrong with an object, in the order of the text. It gets its namespace and its defaults on the way.
+fn findings(node: &mut Node, info: &KindInfo) -> Vec<Finding> {
+    let mut found: Vec<Finding> = node.flaws().into_iter().map(Finding::from).collect();
+    place_in_namespace(node, info);
+    if found.is_empty() {
+        found = if info.group == api::GROUP { check_ours(node, info) } else { check_core(node, info) };
+    }
+    found.sort_by_key(|finding| (finding.at.line, finding.at.column));
+    found
 }
 
 enum Kind {

@@ -6,7 +6,10 @@ use crate::sample::Sampler;
 use crate::server::Server;
 use crate::upstream;
 
-/// The kinds that we validate ourselves.
+/// A kind that we validate and do not read, in its newest version.
+pub const CHECKED: (&str, &str) = ("gateway.networking.k8s.io/v1", "TLSRoute");
+
+/// The kinds that we read.
 pub const KINDS: [&str; 5] = ["GatewayClass", "Gateway", "HTTPRoute", "GRPCRoute", "ReferenceGrant"];
 
 /// Valid objects: the examples, ours for what they leave out, and objects made up from the schemas.

@@ -16,6 +16,7 @@ mod reference_grant;
 mod references;
 mod rules;
 mod session;
+mod tls_route;
 
 use std::sync::LazyLock;
 
@@ -29,13 +30,14 @@ use crate::api::{GatewayClassSpec, GatewaySpec, GrpcRouteSpec, HttpRouteSpec, Ki
 
 /// The schema of `spec` of a kind of Gateway API; all versions that are read have the same.
 pub(super) fn spec_of(kind: &str) -> Option<&'static Schema> {
-    static KINDS: LazyLock<[(&str, Schema); 5]> = LazyLock::new(|| {
+    static KINDS: LazyLock<[(&str, Schema); 6]> = LazyLock::new(|| {
         [
             (GatewayClassSpec::KIND, gateway_class::spec()),
             (GatewaySpec::KIND, gateway::spec()),
             (HttpRouteSpec::KIND, http_route::spec()),
             (GrpcRouteSpec::KIND, grpc_route::spec()),
             (ReferenceGrantSpec::KIND, reference_grant::spec()),
+            ("TLSRoute", tls_route::spec()),
         ]
     });
     KINDS.iter().find(|(name, _)| *name == kind).map(|(_, schema)| schema)
