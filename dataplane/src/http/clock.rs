@@ -58,6 +58,7 @@ impl Clock {
     pub(super) fn begin(&self, now: Instant, whole: Option<Duration>, idle: Duration) {
         self.request.store(self.after(now, whole), Relaxed);
         self.attempt.store(NEVER, Relaxed);
+        self.moved.store(false, Relaxed);
         self.allow_idle(now, idle);
     }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use futures::FutureExt as _;
 use pingora::protocols::http::v1::server::HttpSession;
+use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use super::clock::Clock;
@@ -92,11 +94,10 @@ async fn read_request(
     // Its own timer would be one more thread; ours is the clock.
     session.set_read_timeout(None);
     session.set_pipelined_prefix(next);
-    // The head is there: this parses it and waits for nothing.
-    match session.read_request().await {
-        Ok(Some(_)) => Ok(Some(Down::H1(Box::new(Down1::new(session, conn.clone(), pipelined))))),
-        Ok(None) => Ok(None),
-        Err(_) => Err(Fault::Malformed("the request head is not one")),
+    // The head is there: this parses it, and must not wait for more, for nobody watches the time.
+    match unconstrained(session.read_request()).now_or_never() {
+        Some(Ok(Some(_))) => Ok(Some(Down::H1(Box::new(Down1::new(session, conn.clone(), pipelined))))),
+        Some(Ok(None)) | Some(Err(_)) | None => Err(Fault::Malformed("the request head is not one")),
     }
 }
 

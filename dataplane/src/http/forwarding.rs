@@ -55,14 +55,21 @@ impl Forwarding {
         put(&FOR, &append(before(&FOR), &self.client));
         put(&PORT, &before(&PORT).unwrap_or_else(|| self.port.to_string()));
         put(&PROTO, &before(&PROTO).unwrap_or_else(|| self.scheme.as_str().to_owned()));
-        put(&HOST, &before(&HOST).unwrap_or_else(|| asked.to_owned()));
-        let own = format!("for={};host=\"{asked}\";proto={}", self.node, self.scheme.as_str());
+        let host = match asked {
+            // HTTP/1.0 knows requests for no host.
+            "" => String::new(),
+            _ => {
+                put(&HOST, &before(&HOST).unwrap_or_else(|| asked.to_owned()));
+                format!(";host=\"{asked}\"")
+            }
+        };
+        let own = format!("for={}{host};proto={}", self.node, self.scheme.as_str());
         put(&header::FORWARDED, &append(before(&header::FORWARDED), &own));
     }
 
     /// The same as lines of an HTTP/1 head.
     pub(super) fn put(&self, request: &RequestHeader, asked: &str, out: &mut Vec<u8>) {
-        if self.trusted {
+        if self.trusted || asked.is_empty() {
             return self.each(request, asked, |name, value| put_line(out, name.as_str(), value.as_bytes()));
         }
         out.extend_from_slice(self.lines.as_bytes());

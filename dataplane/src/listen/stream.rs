@@ -44,6 +44,9 @@ struct Io {
     taken: u64,
 }
 
+/// The most room that an idle connection keeps for what it will send.
+const KEPT_ROOM: usize = 4096;
+
 /// What carries the bytes.
 enum Transport {
     Tcp(TcpStream),
@@ -243,6 +246,9 @@ impl Io {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 n => self.sent += n,
             }
+        }
+        if self.out.capacity() > KEPT_ROOM {
+            self.out = Vec::new();
         }
         self.out.clear();
         self.sent = 0;

@@ -99,15 +99,18 @@ fn http_1_0_is_answered_in_its_own_way() {
     assert_eq!(answer.header("transfer-encoding"), None);
     assert_eq!(answer.header("connection"), Some("close"));
 
-    let (gateway, _backend) = echo();
+    let (gateway, backend) = echo();
     let mut client = gateway.client();
     for _ in 0..2 {
         client.send("GET / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n");
         assert_eq!(client.answer().header("connection"), Some("keep-alive"));
     }
-    client.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n");
+    client.send("GET / HTTP/1.0\r\n\r\n");
     assert_eq!(client.answer().status, 200);
     assert!(client.is_closed());
+    let seen = backend.seen().pop().expect("a request");
+    assert!(seen.header("x-forwarded-host").is_empty());
+    assert_eq!(seen.header("forwarded"), ["for=127.0.0.1;proto=http"]);
 }
 
 #[test]
