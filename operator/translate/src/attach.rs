@@ -118,16 +118,8 @@ fn judge(
         let theirs = allowed.iter().filter_map(|(_, listener)| listener.spec.hostname.as_deref());
         return Err(Reason::NoMatchingListenerHostname.because(format!(
             "the hostnames {} of the route and {} of Gateway `{key}` have no host in common: change one of them",
-            quoted(
-                &hostnames
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect::<Vec<_>>()
-                    .iter()
-                    .map(String::as_str)
-                    .collect::<Vec<_>>()
-            ),
-            quoted(&theirs.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()),
+            quoted(hostnames),
+            quoted(theirs.collect::<BTreeSet<_>>()),
         )));
     }
     Ok(landings)

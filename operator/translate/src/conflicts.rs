@@ -1,6 +1,7 @@
 //! Listeners of one Gateway that cannot be told apart, and those whose TLS settings overlap.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use postern_config::Hostname;
 
@@ -105,6 +106,6 @@ fn port(layer: Layer, listener: &Listener) -> (bool, u16) {
 }
 
 /// Names for a message, in backticks.
-pub(crate) fn quoted(names: &[&str]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+pub(crate) fn quoted<T: Display>(names: impl IntoIterator<Item = T>) -> String {
+    names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

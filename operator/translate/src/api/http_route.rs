@@ -292,6 +292,9 @@ pub struct HttpBackendRef {
     /// Filters for this backend alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub filters: Vec<HttpFilter>,
+    /// Fields of a newer API.
+    #[serde(flatten)]
+    pub unknown: UnknownFields,
 }
 
 /// Limits on time, in the GEP-2257 format; `0s` is no limit.

@@ -130,6 +130,7 @@ impl Draft<'_> {
         }
         let mut backends = Vec::with_capacity(self.backends.len());
         for wanted in self.backends {
+            http::unknown(&mut self.refusals, &wanted.unknown);
             let filters = self.filters(&wanted.filters, Position::Backend, route.kind);
             let (target, protocol) = match backend(objects, grants, route, wanted) {
                 Ok((key, protocol)) => (Target::Backend(key), protocol),

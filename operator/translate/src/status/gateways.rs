@@ -197,7 +197,7 @@ fn entry(
             Reason::OverlappingHostnames,
             format!(
                 "the hostname overlaps with that of listener {}: requests that a client sends on a connection of the other are answered 421",
-                quoted(&overlaps.iter().map(|name| name.as_str()).collect::<Vec<_>>())
+                quoted(overlaps)
             ),
         ),
     };
