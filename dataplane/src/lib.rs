@@ -13,6 +13,7 @@ mod limits;
 mod listen;
 mod metrics;
 mod report;
+mod retire;
 mod settings;
 mod state;
 mod worker;
@@ -35,6 +36,7 @@ use crate::compile::Compiler;
 use crate::limits::Connections;
 use crate::listen::Ports;
 use crate::metrics::Metrics;
+use crate::retire::Retired;
 use crate::state::State;
 use crate::worker::Workers;
 
@@ -69,6 +71,7 @@ struct Control {
     binds: Binds,
     ports: Ports,
     compiler: Compiler,
+    retired: Retired,
     workers: Workers,
 }
 
@@ -90,10 +93,11 @@ impl Plane {
         let access_log = AccessLog::start(std::mem::take(&mut settings.access_log), metrics.clone())?;
         let binds = std::mem::take(&mut settings.binds);
         let compiler = Compiler::new()?;
+        let retired = Retired::start()?;
         let state = ArcSwap::from_pointee(State::empty());
         let shared = Arc::new(Shared { settings, state, metrics, access_log, connections });
         let workers = Workers::start(shared.settings.workers, &shared)?;
-        let control = Control { binds, ports: Ports::default(), compiler, workers };
+        let control = Control { binds, ports: Ports::default(), compiler, retired, workers };
         Ok(Self { shared, control: tokio::sync::Mutex::new(control) })
     }
 
@@ -104,12 +108,12 @@ impl Plane {
     /// configuration when this returns.
     pub async fn apply(&self, config: Arc<Config>) -> Applied {
         let mut control = self.control.lock().await;
-        let Control { binds, ports, compiler, workers } = &mut *control;
+        let Control { binds, ports, compiler, retired, workers } = &mut *control;
         let (state, refused) = compiler.compile(&config);
         let wanted = state.ports();
         // Connections that wait in the queue of a port that goes are still taken under the routes they were made for.
         ports.close_unwanted(&wanted, workers, self.shared.settings.drain).await;
-        self.shared.state.store(Arc::new(state));
+        retired.add(self.shared.state.swap(Arc::new(state)));
         // A new port is opened only now, so that its first connection finds its routes.
         let (open, failed) = ports.open_wanted(&wanted, binds, workers);
         workers.sweep();

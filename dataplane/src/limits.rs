@@ -1,7 +1,7 @@
 //! How many connections clients may have, in all and each.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -47,8 +47,9 @@ impl Connections {
         })
     }
 
-    /// Counts a connection of `client`, unless that is one too many.
-    pub(crate) fn admit(self: &Arc<Self>, client: IpAddr) -> Result<Permit, Refused> {
+    /// Counts a connection of `address`, unless that is one too many.
+    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Refused> {
+        let client = client(address);
         if self.open.fetch_add(1, Ordering::AcqRel) >= self.most {
             self.leave();
             return Err(Refused::Connections);
@@ -84,6 +85,14 @@ impl Connections {
         if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.none_left.notify_waiters();
         }
+    }
+}
+
+/// Who an address stands for: with IPv6, one client has a network of 64 bits to choose addresses from.
+fn client(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
     }
 }
 
@@ -126,6 +135,11 @@ mod tests {
         let _third = connections.admit(b).expect("first of b");
         assert_eq!(connections.admit(b).err(), Some(Refused::Connections));
         drop(first);
+        assert_eq!(
+            client("2001:db8::1".parse().expect("an address")),
+            client("2001:db8::2:0:0:1".parse().expect("an address"))
+        );
+        assert_eq!(client("::ffff:10.0.0.1".parse().expect("an address")), a);
         assert!(connections.admit(a).is_ok());
         assert_eq!(connections.open(), 2);
     }

@@ -38,7 +38,11 @@ struct Counts {
 struct Shard {
     requests: HashMap<Key, Series, foldhash::fast::RandomState>,
     backends: HashMap<Box<str>, Histogram, foldhash::fast::RandomState>,
+    endpoint_connections: i64,
 }
+
+/// An open connection to an endpoint; it is counted where it was made until this is dropped there.
+pub(crate) struct EndpointConnection(());
 
 /// What tells series of requests apart.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -156,6 +160,28 @@ impl Drop for Active {
     fn drop(&mut self) {
         self.0.0.active_requests.fetch_sub(1, Relaxed);
     }
+}
+
+impl EndpointConnection {
+    pub(crate) fn new() -> Self {
+        count_endpoint_connection(1);
+        Self(())
+    }
+}
+
+impl Drop for EndpointConnection {
+    fn drop(&mut self) {
+        count_endpoint_connection(-1);
+    }
+}
+
+fn count_endpoint_connection(more: i64) {
+    // At the end of a thread there may be nothing left to count in.
+    let _ = SHARD.try_with(|shard| {
+        if let Some(shard) = &*shard.borrow() {
+            lock(shard).endpoint_connections += more;
+        }
+    });
 }
 
 impl Shard {

@@ -21,6 +21,9 @@ pub(crate) enum DialError {
     /// Nobody said anything.
     #[error("no connection in time")]
     Timeout,
+    /// Whoever made the connection for all was told so.
+    #[error("{0}")]
+    Shared(String),
     /// There is a connection, but no HTTP/2 on it.
     #[error("no HTTP/2: {0}")]
     Http2(String),
@@ -39,33 +42,41 @@ pub(crate) async fn connect(address: SocketAddr, limits: &Limits) -> Result<Conn
         timeout(limits.connect, TcpStream::connect(address)).await.map_err(|_| DialError::Timeout)??;
     tcp.set_nodelay(true)?;
     let local = tcp.local_addr()?;
-    Ok(Conn::tcp(tcp, address, local))
+    Ok(Conn::to_endpoint(tcp, address, local))
 }
 
-/// A new HTTP/2 stream to an endpoint, over a connection that it shares. When many need a first connection at once, one of
-/// them makes it and the others wait.
+/// A new HTTP/2 stream to an endpoint, over a connection that it shares. When many need another connection at once, one of
+/// them makes it and the others wait; if it cannot be made, all of them hear so.
 pub(crate) async fn stream(key: PoolKey, limits: &Limits) -> Result<Http2Session, DialError> {
-    let mut closing = String::new();
-    for _ in 0..ATTEMPTS {
+    let mut closing = 0;
+    loop {
         let conn = match pool::shared(key) {
             Shared::Ready(conn) => conn,
-            Shared::Dialing(mut done) => {
-                while done.changed().await.is_ok() {}
-                match pool::shared(key) {
-                    Shared::Ready(conn) => conn,
-                    // It failed, or others were faster: the next attempt dials for itself.
-                    Shared::Dialing(_) | Shared::Dial(_) => dial(key, limits).await?,
+            Shared::Dialing(mut outcome) => {
+                if outcome.changed().await.is_ok() {
+                    return Err(DialError::Shared(outcome.borrow().clone()));
                 }
+                // It is there, or whoever made it has left.
+                continue;
             }
-            Shared::Dial(_until_done) => dial(key, limits).await?,
+            Shared::Dial(outcome) => match dial(key, limits).await {
+                Ok(conn) => conn,
+                Err(error) => {
+                    outcome.send_replace(error.to_string());
+                    return Err(error);
+                }
+            },
         };
-        match conn.spawn_stream().await {
+        let why = match conn.spawn_stream().await {
             Ok(Some(stream)) => return Ok(stream),
-            Ok(None) => closing = "the endpoint is closing its connections".into(),
-            Err(error) => closing = error.to_string(),
+            Ok(None) => "the endpoint is closing its connections".into(),
+            Err(error) => error.to_string(),
+        };
+        closing += 1;
+        if closing == ATTEMPTS {
+            return Err(DialError::Http2(why));
         }
     }
-    Err(DialError::Http2(closing))
 }
 
 async fn dial(

@@ -29,8 +29,8 @@ pub(crate) struct PoolKey {
 struct Node {
     idle: Vec<(Conn, Instant)>,
     shared: Vec<(ConnectionRef, Instant)>,
-    /// There while a shared connection is being made: closes when that is done, well or not.
-    dialing: Option<watch::Receiver<()>>,
+    /// There while a shared connection is being made: closes when that is done, with a word if it failed.
+    dialing: Option<watch::Receiver<String>>,
 }
 
 type Pool = HashMap<PoolKey, Node, foldhash::fast::RandomState>;
@@ -66,10 +66,10 @@ pub(crate) fn keep(key: PoolKey, conn: Conn, limits: &Limits) {
 pub(super) enum Shared {
     /// A connection with room for a stream.
     Ready(ConnectionRef),
-    /// Somebody is making one: look again when this closes.
-    Dialing(watch::Receiver<()>),
-    /// Nothing: make one, and drop this when it is in the pool or has failed.
-    Dial(watch::Sender<()>),
+    /// Somebody is making one: look again when this closes, unless it says why there is none.
+    Dialing(watch::Receiver<String>),
+    /// Nothing: make one, drop this when it is in the pool, or say here why there is none.
+    Dial(watch::Sender<String>),
 }
 
 /// A shared connection with room for one more stream, or whose turn it is to make one.
@@ -85,7 +85,7 @@ pub(super) fn shared(key: PoolKey) -> Shared {
         if let Some(dialing) = node.dialing.as_ref().filter(|dialing| dialing.has_changed().is_ok()) {
             return Shared::Dialing(dialing.clone());
         }
-        let (sender, receiver) = watch::channel(());
+        let (sender, receiver) = watch::channel(String::new());
         node.dialing = Some(receiver);
         Shared::Dial(sender)
     })

@@ -49,7 +49,7 @@ impl Acceptor {
             match accepted {
                 Ok((tcp, client)) => {
                     pause = PAUSE.0;
-                    self.take(tcp, client);
+                    take(&self.seat, tcp, client, self.port, &self.drain);
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
@@ -59,23 +59,38 @@ impl Acceptor {
                 }
             }
         }
-        while let Some(Ok((tcp, client))) = futures::FutureExt::now_or_never(self.listener.accept()) {
-            self.take(tcp, client);
-        }
+        self.take_the_rest();
     }
 
-    fn take(&self, tcp: TcpStream, client: SocketAddr) {
-        let shared = self.seat.shared();
-        let permit = match shared.connections.admit(client.ip().to_canonical()) {
-            Ok(permit) => permit,
-            Err(refused) => {
-                shared.metrics.refused(refused.reason());
-                return;
+    /// Takes what the kernel has accepted for us; closing the socket over it would reset it. The kernel is asked, not the
+    /// reactor, which may not have heard of the latest.
+    fn take_the_rest(self) {
+        let Self { listener, port, drain, seat } = self;
+        let Ok(listener) = listener.into_std() else { return };
+        loop {
+            match listener.accept() {
+                Ok((tcp, client)) => {
+                    if let Ok(tcp) = tcp.set_nonblocking(true).and_then(|()| TcpStream::from_std(tcp)) {
+                        take(&seat, tcp, client, port, &drain);
+                    }
+                }
+                Err(error) if is_of_one_connection(&error) => {}
+                // Nothing is left, or nothing can be taken.
+                Err(_) => return,
             }
-        };
-        // Small answers must not wait for the acknowledgement of earlier ones.
-        let _ = tcp.set_nodelay(true);
-        self.seat.serve(tcp, client, self.port, self.drain.clone(), permit);
+        }
+    }
+}
+
+fn take(seat: &Seat, tcp: TcpStream, client: SocketAddr, port: u16, drain: &Drain) {
+    let shared = seat.shared();
+    match shared.connections.admit(client.ip()) {
+        Ok(permit) => {
+            // Small answers must not wait for the acknowledgement of earlier ones.
+            let _ = tcp.set_nodelay(true);
+            seat.serve(tcp, client, port, drain.clone(), permit);
+        }
+        Err(refused) => shared.metrics.refused(refused.reason()),
     }
 }
 

@@ -19,6 +19,8 @@ use pingora::protocols::{
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
+use crate::metrics::EndpointConnection;
+
 /// A connection. Clones share it; the last one closes it.
 ///
 /// pingora's HTTP/1 sessions own what they read from and lend it to nobody, so that a request cannot be answered while its
@@ -31,6 +33,7 @@ struct Socket {
     peer: SocketAddr,
     local: SocketAddr,
     fd: RawFd,
+    _counted: Option<EndpointConnection>,
 }
 
 struct Io {
@@ -64,10 +67,16 @@ macro_rules! each {
 }
 
 impl Conn {
-    /// A connection in cleartext, from a client or to a backend.
+    /// A connection from a client, in cleartext.
     pub(crate) fn tcp(stream: TcpStream, peer: SocketAddr, local: SocketAddr) -> Self {
         let fd = stream.as_raw_fd();
-        Self::new(Transport::Tcp(stream), fd, peer, local)
+        Self::new(Transport::Tcp(stream), fd, peer, local, None)
+    }
+
+    /// A connection to an endpoint, in cleartext.
+    pub(crate) fn to_endpoint(stream: TcpStream, peer: SocketAddr, local: SocketAddr) -> Self {
+        let fd = stream.as_raw_fd();
+        Self::new(Transport::Tcp(stream), fd, peer, local, Some(EndpointConnection::new()))
     }
 
     /// A connection from a client, after its TLS handshake.
@@ -77,12 +86,18 @@ impl Conn {
         local: SocketAddr,
     ) -> Self {
         let fd = stream.get_ref().0.as_raw_fd();
-        Self::new(Transport::Tls(Box::new(stream)), fd, peer, local)
+        Self::new(Transport::Tls(Box::new(stream)), fd, peer, local, None)
     }
 
-    fn new(transport: Transport, fd: RawFd, peer: SocketAddr, local: SocketAddr) -> Self {
+    fn new(
+        transport: Transport,
+        fd: RawFd,
+        peer: SocketAddr,
+        local: SocketAddr,
+        counted: Option<EndpointConnection>,
+    ) -> Self {
         let io = Io { transport, unread: BytesMut::new(), out: Vec::new(), sent: 0, taken: 0 };
-        Self(Arc::new(Socket { io: Mutex::new(io), peer, local, fd }))
+        Self(Arc::new(Socket { io: Mutex::new(io), peer, local, fd, _counted: counted }))
     }
 
     fn io(&self) -> MutexGuard<'_, Io> {

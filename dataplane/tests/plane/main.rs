@@ -4,4 +4,5 @@ mod bind;
 mod common;
 mod drain;
 mod limits;
+mod pool;
 mod tls;
