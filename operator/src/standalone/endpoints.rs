@@ -1,6 +1,6 @@
 //! Endpoints that do not come from files: `--backend` and the echo backends of `--dev`, as EndpointSlices among the objects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -153,15 +153,20 @@ impl Endpoints {
 pub fn without_slices(objects: &ObjectSet) -> Vec<ObjectKey> {
     let has_ports =
         |service: &Service| service.spec.iter().any(|spec| spec.ports.iter().flatten().next().is_some());
-    let has_slice = |key: &ObjectKey| objects.endpoint_slices.values().any(|slice| belongs(slice, key));
-    let lacking = objects.services.iter().filter(|(key, service)| has_ports(service) && !has_slice(key));
+    let sliced = BTreeSet::from_iter(objects.endpoint_slices.values().filter_map(|slice| service_of(slice)));
+    let lacks = |key: &ObjectKey| !sliced.contains(&(key.namespace.as_str(), key.name.as_str()));
+    let lacking = objects.services.iter().filter(|(key, service)| has_ports(service) && lacks(key));
     lacking.map(|(key, _)| key.clone()).collect()
 }
 
+/// Namespace and name of the Service that a slice is for.
+fn service_of(slice: &EndpointSlice) -> Option<(&str, &str)> {
+    let name = slice.metadata.labels.as_ref()?.get(SERVICE_NAME)?;
+    Some((slice.metadata.namespace.as_deref().unwrap_or_default(), name))
+}
+
 fn belongs(slice: &EndpointSlice, service: &ObjectKey) -> bool {
-    let metadata = &slice.metadata;
-    let label = metadata.labels.as_ref().and_then(|labels| labels.get(SERVICE_NAME));
-    metadata.namespace.as_deref().unwrap_or_default() == service.namespace && label == Some(&service.name)
+    service_of(slice) == Some((&service.namespace, &service.name))
 }
 
 /// A port without a name and one with an empty name are the same port.

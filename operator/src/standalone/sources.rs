@@ -1,6 +1,6 @@
 //! The files of `serve` over time: what changed, and the last good text of a file that is broken for the moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use postern_translate::manifest::{self, Loaded, ManifestError, Source};
@@ -12,8 +12,8 @@ use crate::source::{self, File, Files};
 pub struct Sources {
     files: Files,
     seen: Vec<(PathBuf, Result<String, String>)>,
-    /// The last text of each file that could be read as YAML or JSON.
-    good: BTreeMap<PathBuf, String>,
+    /// By name, the last text of each file that was YAML or JSON throughout.
+    good: BTreeMap<String, String>,
 }
 
 /// What the files hold now.
@@ -77,37 +77,52 @@ impl Sources {
     fn load(&mut self) -> Reading {
         let mut kept = Vec::new();
         let mut sources = Vec::new();
-        let mut broken = Vec::new();
         for (path, text) in &self.seen {
             let name = path.display().to_string();
-            let problem = match text {
-                Err(reason) => Some(format!("cannot read `{name}`: {reason}")),
-                Ok(text) => {
-                    let errors = not_manifests(Source { name: name.clone(), text: text.clone() });
-                    // Of a file that was never good, whatever can be read is better than nothing.
-                    let is_broken = !errors.is_empty() && self.good.contains_key(path);
-                    if !is_broken {
-                        self.good.insert(path.clone(), text.clone());
-                    }
-                    broken.extend(errors.into_iter().filter(|_| is_broken));
-                    is_broken.then(|| format!("`{name}` is not well-formed"))
-                }
-            };
-            let good = self.good.get(path);
-            kept.extend(problem.map(|problem| match good {
-                Some(_) => format!("{problem}: what it held before is served"),
-                None => problem,
-            }));
-            sources.extend(good.map(|text| Source { name, text: text.clone() }));
+            let good = self.good.get(&name);
+            if let Err(reason) = text {
+                kept.push(instead(&format!("cannot read `{name}`: {reason}"), good.is_some()));
+            }
+            let text = text.as_ref().ok().or(good);
+            sources.extend(text.map(|text| Source { name, text: text.clone() }));
         }
         let mut loaded = manifest::load(&sources);
-        loaded.errors.splice(0..0, broken);
+        let broken = self.keep(&loaded, &mut sources);
+        if !broken.is_empty() {
+            kept.extend(broken.iter().map(|name| instead(&format!("`{name}` is not well-formed"), true)));
+            let is_broken = |error: &ManifestError| is_syntax(error) && broken.contains(&error.source);
+            let errors = Vec::from_iter(loaded.errors.into_iter().filter(is_broken));
+            loaded = manifest::load(&sources);
+            loaded.errors.splice(0..0, errors);
+        }
         Reading { loaded, kept }
+    }
+
+    /// Remembers the texts that are good, puts good ones in place of others, and gives the names of those.
+    fn keep(&mut self, loaded: &Loaded, sources: &mut [Source]) -> BTreeSet<String> {
+        let bad =
+            BTreeSet::from_iter(loaded.errors.iter().filter(|error| is_syntax(error)).map(|e| &e.source));
+        let mut broken = BTreeSet::new();
+        for source in sources {
+            match (bad.contains(&source.name), self.good.get(&source.name)) {
+                (true, Some(good)) => {
+                    source.text.clone_from(good);
+                    broken.insert(source.name.clone());
+                }
+                // Of a file that was never good, whatever can be read is better than nothing.
+                (true, None) => {}
+                (false, _) => _ = self.good.insert(source.name.clone(), source.text.clone()),
+            }
+        }
+        broken
     }
 }
 
-/// The errors for which a text is not YAML or JSON at all, or only in part.
-fn not_manifests(source: Source) -> Vec<ManifestError> {
-    let is_syntax = |error: &ManifestError| error.object.is_none() && error.path.is_empty();
-    manifest::load(&[source]).errors.into_iter().filter(is_syntax).collect()
+fn instead(problem: &str, has_good: bool) -> String {
+    format!("{problem}{}", if has_good { ": what it held before is served" } else { "" })
+}
+
+/// Whether a text is not YAML or JSON at all, or only in part.
+fn is_syntax(error: &ManifestError) -> bool {
+    error.object.is_none() && error.path.is_empty()
 }
