@@ -7,7 +7,7 @@ use super::common::{Backend, Gateway, Peer, h2c, rule, talk};
 
 fn slow(mut peer: Peer) {
     while peer.request().is_some() {
-        sleep(Duration::from_millis(300));
+        sleep(Duration::from_millis(800));
         peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     }
 }

@@ -304,7 +304,7 @@ fn pieces_of_an_answer_are_not_held_back() {
             peer.send(piece);
             // The next piece only comes when this one was seen.
             assert_eq!(peer.bytes(0), Some(Vec::new()));
-            sleep(Duration::from_millis(100));
+            sleep(Duration::from_millis(500));
         }
     });
     let mut client = gateway.client();
@@ -312,7 +312,7 @@ fn pieces_of_an_answer_are_not_held_back() {
     client.head();
     let began = std::time::Instant::now();
     assert_eq!(client.bytes(2), b"ab");
-    assert!(began.elapsed() < Duration::from_millis(90), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_millis(450), "{:?}", began.elapsed());
     assert_eq!(client.bytes(4), b"cdef");
 }
 

@@ -162,7 +162,7 @@ fn a_head_must_be_whole_in_time_however_it_trickles() {
 fn an_idle_connection_is_closed_without_a_word() {
     let backend = super::common::Backend::echo();
     let limited = |settings: &mut postern_dataplane::Settings| {
-        settings.limits.idle = Duration::from_millis(200);
+        settings.limits.idle = Duration::from_secs(1);
     };
     let gateway =
         Gateway::with(limited, config(&[rule("/", "shop/web:80")], &[("shop/web:80", backend.address())]));

@@ -73,7 +73,7 @@ fn an_idle_connection_that_the_backend_closed_is_not_used() {
     for at in 1..=3 {
         client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
         assert_eq!(client.answer().body, "ok");
-        sleep(Duration::from_millis(50));
+        sleep(Duration::from_millis(250));
         assert_eq!(backend.connections(), at);
     }
 }
@@ -83,7 +83,7 @@ fn bytes_that_nobody_asked_for_end_a_kept_connection() {
     let (gateway, backend) = talk(|mut peer| {
         while peer.request().is_some() {
             peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
-            sleep(Duration::from_millis(20));
+            sleep(Duration::from_millis(50));
             peer.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison");
         }
     });
@@ -91,7 +91,7 @@ fn bytes_that_nobody_asked_for_end_a_kept_connection() {
     for at in 1..=2 {
         client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         assert_eq!(client.answer().body, "ok");
-        sleep(Duration::from_millis(60));
+        sleep(Duration::from_millis(300));
         assert_eq!(backend.connections(), at);
     }
 }

@@ -101,13 +101,13 @@ fn a_backend_that_refuses_answers_as_usual() {
 fn a_tunnel_has_its_own_limit_on_silence() {
     let backend = Backend::start(accepting);
     let limits = |settings: &mut Settings| {
-        settings.limits.idle = Duration::from_millis(100);
-        settings.limits.tunnel_idle = Duration::from_millis(600);
+        settings.limits.idle = Duration::from_millis(500);
+        settings.limits.tunnel_idle = Duration::from_millis(2000);
     };
     let gateway =
         Gateway::with(limits, config(&[rule("/", "shop/web:80")], &[("shop/web:80", backend.address())]));
     let mut client = upgraded(&gateway, HANDSHAKE);
-    sleep(Duration::from_millis(300));
+    sleep(Duration::from_millis(1000));
     client.send("abc");
     assert_eq!(client.bytes(3), b"abc");
     assert!(client.is_closed());
@@ -118,7 +118,7 @@ fn a_tunnel_has_its_own_limit_on_silence() {
 fn a_configured_limit_on_the_request_holds_for_the_tunnel() {
     let backend = Backend::start(accepting);
     let mut rule = rule("/", "shop/web:80");
-    rule["action"]["timeouts"] = serde_json::json!({ "request": 300 });
+    rule["action"]["timeouts"] = serde_json::json!({ "request": 1000 });
     let gateway = Gateway::start(&[rule], &[("shop/web:80", backend.address())]);
     let mut client = upgraded(&gateway, HANDSHAKE);
     client.send("abc");
@@ -130,8 +130,8 @@ fn a_configured_limit_on_the_request_holds_for_the_tunnel() {
 fn a_drain_leaves_a_tunnel_open_until_its_deadline() {
     let (mut gateway, backend) = talk(accepting);
     let mut client = upgraded(&gateway, HANDSHAKE);
-    gateway.drain(Duration::from_millis(500));
-    sleep(Duration::from_millis(200));
+    gateway.drain(Duration::from_millis(1500));
+    sleep(Duration::from_millis(300));
     client.send("abc");
     assert_eq!(client.bytes(3), b"abc");
     assert!(client.is_closed());
