@@ -63,7 +63,12 @@ async fn serve(args: Args) -> Result<Verdict, Failure> {
         Watch::start(&sources.watched()).map_err(|error| failed("cannot watch the files", error))?;
     let gateways = Arc::new(Mutex::new(Gateways::new(Addresses::new(args.bind), args.dev, args.access_log)));
     let board = Board::default();
-    let mut serving = Serving::new(endpoints, args.dev.then(Dev::default), gateways.clone(), board.clone());
+    let mut serving = Serving::new(
+        endpoints,
+        args.dev.then(Dev::default),
+        gateways.clone(),
+        args.admin.is_some().then(|| board.clone()),
+    );
     let outcome = serving.load(first).await.map_err(|error| failed("cannot serve", error))?;
     if outcome.open == 0 && outcome.failed > 0 {
         let hint = "choose free addresses with --bind PORT=ADDRESS:PORT, where port 0 takes a free one";

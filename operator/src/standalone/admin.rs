@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, RwLock};
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -16,15 +17,29 @@ use tokio::sync::Mutex;
 use super::gateways::Gateways;
 use super::metrics;
 
-/// What is shown, replaced as a whole at every reload.
-#[derive(Clone, Debug, Default)]
+/// What is shown, replaced as a whole at every reload. As text: as trees of JSON it would be the most that `serve` keeps.
+#[derive(Clone, Debug)]
 pub struct Shown {
-    /// A `List` of the objects with their statuses.
-    pub status: Value,
-    /// What each Gateway serves, private keys left out.
-    pub config: Value,
+    /// A `List` of the objects with their statuses, in JSON.
+    pub status: Bytes,
+    /// What each Gateway serves, private keys left out, in JSON.
+    pub config: Bytes,
     /// Whether every port is open.
     pub is_ready: bool,
+}
+
+impl Shown {
+    /// Shows these.
+    pub fn new(status: &Value, config: &Value, is_ready: bool) -> Self {
+        let text = |value| Bytes::from(serde_json::to_string_pretty(value).expect("a Value is JSON") + "\n");
+        Self { status: text(status), config: text(config), is_ready }
+    }
+}
+
+impl Default for Shown {
+    fn default() -> Self {
+        Self::new(&Value::Null, &Value::Null, false)
+    }
 }
 
 /// The place where the newest [`Shown`] is.
@@ -41,8 +56,8 @@ pub async fn start(
     let listener = TcpListener::bind(address).await?;
     let bound = listener.local_addr()?;
     let app = Router::new()
-        .route("/status", get(|State(board): State<Board>| async move { json(&shown(&board).status) }))
-        .route("/config", get(|State(board): State<Board>| async move { json(&shown(&board).config) }))
+        .route("/status", get(|State(board): State<Board>| async move { json(shown(&board).status) }))
+        .route("/config", get(|State(board): State<Board>| async move { json(shown(&board).config) }))
         .route("/ready", get(ready))
         .route("/metrics", get(move || all_metrics(gateways)))
         .with_state(board);
@@ -69,8 +84,7 @@ fn shown(board: &Board) -> Shown {
     board.read().expect("nothing panics while it writes").clone()
 }
 
-fn json(value: &Value) -> Response {
-    let text = serde_json::to_string_pretty(value).expect("a Value is JSON") + "\n";
+fn json(text: Bytes) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 

@@ -31,7 +31,7 @@ pub struct Serving {
     endpoints: Vec<Endpoints>,
     dev: Option<Dev>,
     gateways: Arc<Mutex<Gateways>>,
-    board: Board,
+    board: Option<Board>,
     statuses: Statuses,
     listeners: String,
     /// What was said last: a reload says what is new.
@@ -55,12 +55,12 @@ pub struct Outcome {
 }
 
 impl Serving {
-    /// Nothing is served yet.
+    /// Nothing is served yet. Without a board, nothing is kept to be shown.
     pub fn new(
         endpoints: Vec<Endpoints>,
         dev: Option<Dev>,
         gateways: Arc<Mutex<Gateways>>,
-        board: Board,
+        board: Option<Board>,
     ) -> Self {
         Self {
             endpoints,
@@ -133,15 +133,14 @@ impl Serving {
         old.http_routes.append(&mut self.statuses.http_routes);
         old.grpc_routes.append(&mut self.statuses.grpc_routes);
         self.statuses = stamp::stamped(translation.statuses.clone(), &old, stamp::now());
+        let Some(board) = &self.board else { return };
         let configs = translation.plans.iter().map(|(gateway, plan)| {
             (gateway.to_string(), redacted(serde_json::to_value(&plan.config).expect("our types serialize")))
         });
-        let shown = Shown {
-            status: stamp::list(objects, &self.statuses, |_| true),
-            config: Value::Object(configs.collect()),
-            is_ready: served.applied.values().all(|applied| applied.failed.is_empty()),
-        };
-        *self.board.write().expect("nothing panics while it reads") = shown;
+        let is_ready = served.applied.values().all(|applied| applied.failed.is_empty());
+        let status = stamp::list(objects, &self.statuses, |_| true);
+        let shown = Shown::new(&status, &Value::Object(configs.collect()), is_ready);
+        *board.write().expect("nothing panics while it reads") = shown;
     }
 
     /// Says what is new: listeners on standard output, all else on standard error.
