@@ -45,6 +45,18 @@ pub struct Dev {
     echoes: BTreeMap<ObjectKey, SocketAddr>,
 }
 
+impl Dev {
+    /// The echo backend of a Service, started when it is asked for first. Fails when the system gives no port.
+    async fn echo(&mut self, service: &ObjectKey) -> io::Result<SocketAddr> {
+        if let Some(address) = self.echoes.get(service) {
+            return Ok(*address);
+        }
+        let address = echo::start(service.clone()).await?;
+        self.echoes.insert(service.clone(), address);
+        Ok(address)
+    }
+}
+
 /// How a reload ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
@@ -75,12 +87,12 @@ impl Serving {
 
     /// Serves what was read, and says what is new: addresses on standard output, the rest on standard error.
     ///
-    /// Fails when the system gives no threads or no port for an echo backend.
+    /// Fails when the system gives no threads.
     pub async fn load(&mut self, reading: Reading) -> io::Result<Outcome> {
         let Reading { mut loaded, kept } = reading;
         let mut lines = Vec::from_iter(kept.iter().map(output::as_warning));
         lines.extend(input::complaints(&loaded));
-        lines.extend(self.complete(&mut loaded.objects).await?);
+        lines.extend(self.complete(&mut loaded.objects).await);
         let mut snapshot = input::snapshot(loaded, Observed::Assumed);
         let plans = postern_translate::translate(&snapshot).plans;
         let served = self.gateways.lock().await.apply(&plans).await?;
@@ -98,7 +110,7 @@ impl Serving {
     }
 
     /// Adds what the command line stands in for; gives what is worth saying about it.
-    async fn complete(&mut self, objects: &mut ObjectSet) -> io::Result<Vec<String>> {
+    async fn complete(&mut self, objects: &mut ObjectSet) -> Vec<String> {
         let mut lines = Vec::new();
         for endpoints in &self.endpoints {
             if !endpoints.replace(objects) {
@@ -109,19 +121,22 @@ impl Serving {
                 )));
             }
         }
-        let Some(dev) = &mut self.dev else { return Ok(lines) };
+        let Some(dev) = &mut self.dev else { return lines };
         for service in endpoints::without_slices(objects) {
-            let address = match dev.echoes.get(&service) {
-                Some(address) => *address,
-                None => echo::start(service.clone()).await?,
-            };
-            dev.echoes.insert(service.clone(), address);
-            Endpoints { service, port: None, h2c: false, addresses: vec![address] }.replace(objects);
+            match dev.echo(&service).await {
+                Ok(address) => {
+                    let addresses = vec![address];
+                    Endpoints { service, port: None, h2c: false, addresses }.replace(objects);
+                }
+                Err(error) => {
+                    lines.push(output::as_warning(format!("no echo backend for Service {service}: {error}")));
+                }
+            }
         }
         for (secret, names) in dev.certificates.fill(objects) {
             lines.push(format!("made a self-signed certificate for Secret {secret}: {}", names.join(", ")));
         }
-        Ok(lines)
+        lines
     }
 
     /// Puts on the board what is served now.
