@@ -75,8 +75,8 @@ pub(crate) fn resolve(snapshot: &Snapshot) -> Classes<'_> {
                 kind: "GatewayClass",
                 object: key.clone(),
                 message: format!(
-                    "GatewayClass `{}` names the controller `{}`: its Gateways are served here all the same, on a cluster Postern serves those of `{controller}`",
-                    key.name, class.spec.controller_name
+                    "its controller is `{}`: Gateways of this class are served here all the same, and on a cluster they are left to it",
+                    class.spec.controller_name
                 ),
             });
         }

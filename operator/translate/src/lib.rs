@@ -19,6 +19,7 @@ mod nearest;
 mod plan;
 mod routes;
 mod status;
+mod unsupported;
 
 use std::collections::BTreeMap;
 

@@ -4,20 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use postern_config::{Certificate, CertificateKey, Hostname, ObjectKey, RouteKind};
-use serde_json::Value;
 
 use crate::Note;
-use crate::api::{
-    self, CertificateMode, FromNamespaces, GROUP, Gateway, GatewaySpec, ListenerTls, ProtocolType,
-    RouteGroupKind, SectionName,
-};
+use crate::api::{self, GROUP, Gateway, ProtocolType, RouteGroupKind, SectionName};
 use crate::certificates::{self, Certificates, Secrets};
-use crate::classes::{self, Classes};
-use crate::conflicts;
+use crate::classes::Classes;
 use crate::grants::Grants;
 use crate::kinds::ObjectSet;
-use crate::namespaces;
 use crate::status::{Reason, Refusal};
+use crate::{conflicts, unsupported};
 
 /// Our Gateways by name.
 pub(crate) type Gateways<'a> = BTreeMap<&'a ObjectKey, OurGateway<'a>>;
@@ -90,22 +85,22 @@ fn gateway<'a>(
     key: &ObjectKey,
     object: &'a Gateway,
 ) -> OurGateway<'a> {
-    let refusal = classes.refusal(object).or_else(|| unsupported(&object.spec));
+    let refusal = classes.refusal(object).or_else(|| unsupported::gateway(&object.spec));
     let mut names = BTreeSet::new();
     let specs: Vec<&api::Listener> =
         object.spec.listeners.iter().filter(|spec| names.insert(&spec.name)).collect();
     let conflicts = conflicts::between(&specs);
     let overlaps = conflicts::overlaps(&specs, &conflicts);
-    let mut notes = Vec::new();
+    let mut notes = unsupported::ignored_fields(key, &object.spec);
     let listeners = specs.into_iter().zip(conflicts).zip(overlaps).map(|((spec, conflict), overlaps)| {
-        notes.extend(ignored_options(key, spec));
+        notes.extend(unsupported::ignored_options(key, spec));
         listener(grants, secrets, key, object, spec, conflict, overlaps)
     });
     let mut listeners: Vec<OurListener<'_>> = listeners.collect();
     if refusal.is_some() {
         listeners.iter_mut().for_each(|listener| listener.service = Service::None);
     }
-    OurGateway { object, refusal, unresolved: backend_tls(&object.spec), listeners, notes }
+    OurGateway { object, refusal, unresolved: unsupported::backend_tls(&object.spec), listeners, notes }
 }
 
 fn listener<'a>(
@@ -118,8 +113,8 @@ fn listener<'a>(
     overlaps: Vec<&'a SectionName>,
 ) -> OurListener<'a> {
     let hostname = hostname(spec);
-    let protocol = unsupported_protocol(spec);
-    let insecure = unsupported_settings(&gateway.spec, spec);
+    let protocol = unsupported::protocol(spec);
+    let insecure = unsupported::settings(&gateway.spec, spec);
     let service = match (&protocol, &conflict, &hostname, &insecure) {
         (Some(_), ..) | (_, Some(_), ..) | (_, _, Err(_), _) => Service::None,
         (.., Some(_)) => Service::Claim,
@@ -158,97 +153,6 @@ pub(crate) fn hostname(spec: &api::Listener) -> Result<Option<Hostname>, Refusal
     }
 }
 
-fn unsupported_protocol(spec: &api::Listener) -> Option<Refusal> {
-    match spec.protocol {
-        ProtocolType::Http | ProtocolType::Https => None,
-        ProtocolType::Tls | ProtocolType::Tcp | ProtocolType::Udp | ProtocolType::Unknown(_) => {
-            let message = format!("the protocol `{}` is not supported: use HTTP or HTTPS", spec.protocol);
-            Some(Reason::UnsupportedProtocol.because(message))
-        }
-    }
-}
-
-/// What a Gateway asks for that no part of it may be served without.
-fn unsupported(spec: &GatewaySpec) -> Option<Refusal> {
-    if let Some(parameters) = spec.infrastructure.as_ref().and_then(|i| i.parameters_ref.as_ref()) {
-        return Some(classes::unknown_parameters(parameters));
-    }
-    let address =
-        spec.addresses.iter().find(|a| a.kind.as_deref().is_some_and(|kind| kind != "IPAddress"))?;
-    let kind = address.kind.as_deref().unwrap_or_default();
-    Some(
-        Reason::UnsupportedAddress
-            .because(format!("addresses of type `{kind}` are not supported: use IPAddress")),
-    )
-}
-
-/// Settings that say how safe a listener has to be and that we cannot honour: without them it is not served.
-fn unsupported_settings(gateway: &GatewaySpec, spec: &api::Listener) -> Option<Refusal> {
-    if spec.protocol == ProtocolType::Https && has(&gateway.tls, "frontend") {
-        let message = "`tls.frontend` of the Gateway is not supported, and without it clients would not be validated: remove it";
-        return Some(Reason::NoValidCACertificate.because(message));
-    }
-    if let Some(field) = unknown_field(&gateway.tls) {
-        return Some(unsupported_field(&format!("`tls.{field}` of the Gateway")));
-    }
-    if let Some(field) = spec.unknown.keys().next() {
-        return Some(unsupported_field(&format!("`{field}`")));
-    }
-    spec.tls.as_ref().and_then(|tls| unsupported_tls(spec, tls)).or_else(|| unknown_namespaces(spec))
-}
-
-fn unsupported_tls(spec: &api::Listener, tls: &ListenerTls) -> Option<Refusal> {
-    if spec.protocol != ProtocolType::Https {
-        return Some(unsupported_field(&format!("`tls` on a listener of protocol {}", spec.protocol)));
-    }
-    if let Some(field) = tls.unknown.keys().next() {
-        return Some(unsupported_field(&format!("`tls.{field}`")));
-    }
-    match &tls.mode {
-        None | Some(CertificateMode::Terminate) => None,
-        Some(mode @ (CertificateMode::Passthrough | CertificateMode::Unknown(_))) => {
-            let message = format!("the tls.mode `{mode}` is not supported for protocol HTTPS: use Terminate");
-            Some(Reason::UnsupportedValue.because(message))
-        }
-    }
-}
-
-fn unsupported_field(field: &str) -> Refusal {
-    Reason::UnsupportedValue
-        .because(format!("{field} is not supported: remove it, then this listener is served"))
-}
-
-/// Why the choice of namespaces takes none, if it is because of a mistake.
-fn unknown_namespaces(spec: &api::Listener) -> Option<Refusal> {
-    let namespaces = spec.allowed_routes.as_ref()?.namespaces.as_ref()?;
-    match (&namespaces.from, &namespaces.selector) {
-        (Some(FromNamespaces::Unknown(from)), _) => Some(Reason::UnsupportedValue.because(format!(
-            "`allowedRoutes.namespaces.from` is `{from}`, which is not supported: use All, Same, Selector or None"
-        ))),
-        (Some(FromNamespaces::Selector), Some(selector)) => namespaces::mistake(selector),
-        (Some(FromNamespaces::Selector), None) => Some(
-            Reason::UnsupportedValue.because("`allowedRoutes.namespaces.from` is Selector: give a selector"),
-        ),
-        (None | Some(FromNamespaces::All | FromNamespaces::Same | FromNamespaces::None), _) => None,
-    }
-}
-
-/// Client certificates towards backends: there is no TLS towards backends that could carry them.
-fn backend_tls(spec: &GatewaySpec) -> Option<Refusal> {
-    has(&spec.tls, "backend").then(|| {
-        Reason::InvalidClientCertificateRef
-            .because("`tls.backend` is not supported, so backends see no client certificate: remove it")
-    })
-}
-
-fn has(tls: &Option<Value>, field: &str) -> bool {
-    tls.as_ref().and_then(|tls| tls.get(field)).is_some_and(|value| !value.is_null())
-}
-
-fn unknown_field(tls: &Option<Value>) -> Option<&String> {
-    tls.as_ref()?.as_object()?.keys().find(|key| !matches!(key.as_str(), "frontend" | "backend"))
-}
-
 /// The kinds that a listener carries, and the refusal of those that it cannot.
 fn kinds(spec: &api::Listener) -> (BTreeSet<RouteKind>, Option<Refusal>) {
     let wanted = spec.allowed_routes.as_ref().map(|allowed| allowed.kinds.as_slice()).unwrap_or_default();
@@ -274,14 +178,4 @@ fn route_kind(wanted: &RouteGroupKind) -> Option<RouteKind> {
         (GROUP, "GRPCRoute") => Some(RouteKind::Grpc),
         _ => None,
     }
-}
-
-fn ignored_options(key: &ObjectKey, spec: &api::Listener) -> Option<Note> {
-    let options = &spec.tls.as_ref()?.options;
-    let names: Vec<&str> = options.keys().map(String::as_str).collect();
-    (!names.is_empty()).then(|| Note {
-        kind: "Gateway",
-        object: key.clone(),
-        message: format!("`tls.options` of listener `{}` have no effect: {}", spec.name, names.join(", ")),
-    })
 }
