@@ -75,7 +75,7 @@ impl Course<'_> {
             AppProtocol::H2c => self.stream(endpoint, down, record).await?,
         };
         let is_reused = record.connect.is_none();
-        record.upload.begin(writer).await.map_err(|_| match is_reused {
+        record.upload.begin(writer, self.clock).await.map_err(|_| match is_reused {
             true => Fault::Stale("closed while the request was sent".into()),
             false => Fault::Upstream("closed while the request was sent".into()),
         })?;

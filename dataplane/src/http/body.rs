@@ -8,6 +8,7 @@ use bytes::Bytes;
 use h2::SendStream;
 use http::HeaderMap;
 
+use super::clock::Clock;
 use crate::listen::Conn;
 
 /// A piece of a body: borrowed from the reader's buffer by HTTP/1, shared by HTTP/2.
@@ -125,8 +126,8 @@ impl BodyWriter {
     /// Whether so much waits that the source should pause.
     pub(super) fn is_full(&self) -> bool {
         match self {
-            Self::H1 { conn, .. } => conn.pending() >= ENOUGH,
-            Self::H2 { piece, .. } => !piece.is_empty(),
+            Self::H1 { .. } => self.waiting() >= ENOUGH,
+            Self::H2 { .. } => self.waiting() > 0,
         }
     }
 
@@ -140,9 +141,25 @@ impl BodyWriter {
         }
     }
 
-    /// Sends what was taken.
-    pub(super) async fn flush(&mut self) -> Result<(), Broken> {
-        poll_fn(|cx| self.poll_flush(cx)).await
+    /// Sends what was taken. A reader that takes a little at a time is slow, not silent: the clock hears of it.
+    pub(super) async fn flush(&mut self, clock: &Clock) -> Result<(), Broken> {
+        let mut waiting = usize::MAX;
+        poll_fn(|cx| {
+            let flushed = self.poll_flush(cx);
+            if flushed.is_pending() && self.waiting() < std::mem::replace(&mut waiting, self.waiting()) {
+                clock.moved();
+            }
+            flushed
+        })
+        .await
+    }
+
+    /// How many bytes were taken and have not left.
+    fn waiting(&self) -> usize {
+        match self {
+            Self::H1 { conn, .. } => conn.pending(),
+            Self::H2 { piece, .. } => piece.len(),
+        }
     }
 
     /// Whether every byte that was announced has been taken, so that nothing more can come.

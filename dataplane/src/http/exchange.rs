@@ -148,7 +148,7 @@ async fn download(
             break None;
         }
         if writer.is_full() {
-            writer.flush().await.map_err(|_| Fault::ClientGone)?;
+            writer.flush(clock).await.map_err(|_| Fault::ClientGone)?;
             clock.moved();
         }
         let piece = {
@@ -175,7 +175,7 @@ async fn download(
         }
     };
     writer.end(trailers).map_err(|_| Fault::Upstream("less than was announced".into()))?;
-    writer.flush().await.map_err(|_| Fault::ClientGone)
+    writer.flush(clock).await.map_err(|_| Fault::ClientGone)
 }
 
 impl Upload {
@@ -186,10 +186,10 @@ impl Upload {
     }
 
     /// Begins with an attempt, for which there is a new writer; what was read before is sent again.
-    pub(super) async fn begin(&mut self, mut writer: BodyWriter) -> Result<(), Broken> {
+    pub(super) async fn begin(&mut self, mut writer: BodyWriter, clock: &Clock) -> Result<(), Broken> {
         if self.is_read && self.bytes == 0 {
             self.is_sent = true;
-            return writer.flush().await;
+            return writer.flush(clock).await;
         }
         self.is_sent = false;
         if let Some(kept) = self.kept.as_ref().filter(|kept| !kept.is_empty()) {
@@ -221,7 +221,7 @@ impl Upload {
                 return std::future::pending().await;
             };
             if self.is_read || writer.is_full() {
-                if writer.flush().await.is_err() {
+                if writer.flush(clock).await.is_err() {
                     self.writer = None;
                     continue;
                 }

@@ -1,7 +1,11 @@
 //! Answers of our own: faults and redirects, in the form that the client understands.
 
+use std::future::poll_fn;
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use tokio::time::timeout;
 
 use super::body::Piece;
 use super::down::Down;
@@ -9,6 +13,8 @@ use super::fault::Fault;
 use super::filters::Location;
 use super::headers::Incoming;
 
+/// How long a client may take for an answer of a line.
+const PATIENCE: Duration = Duration::from_secs(10);
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// Tells the client what went wrong. gRPC clients look for a status in trailers, not for one of HTTP.
@@ -70,8 +76,9 @@ async fn send(
     // A client that has left needs no answer.
     if let Ok(mut writer) = down.answer(&response, body.is_empty(), false) {
         let offered = writer.offer(Piece::Shared(body)).and_then(|()| writer.end(None));
-        if offered.is_err() || writer.flush().await.is_err() {
-            down.close();
+        let sent = timeout(PATIENCE, poll_fn(|cx| writer.poll_flush(cx))).await;
+        if offered.is_err() || !matches!(sent, Ok(Ok(()))) {
+            down.abort();
         }
     }
     status.as_u16()

@@ -44,22 +44,25 @@ pub(super) async fn run(
         loop {
             buffer.reserve(16 * 1024);
             if !client.read(&mut buffer).await.map_err(|_| Fault::ClientGone)? {
-                return to_endpoint.flush().await.map_err(|_| Fault::Upstream("it takes no more".into()));
+                return to_endpoint
+                    .flush(clock)
+                    .await
+                    .map_err(|_| Fault::Upstream("it takes no more".into()));
             }
             clock.moved();
             upload.bytes += buffer.len() as u64;
             to_endpoint.offer(Piece::Slice(&buffer)).map_err(|_| Fault::ClientGone)?;
             buffer.clear();
-            to_endpoint.flush().await.map_err(|_| Fault::Upstream("it takes no more".into()))?;
+            to_endpoint.flush(clock).await.map_err(|_| Fault::Upstream("it takes no more".into()))?;
         }
     };
     let answered = async {
-        to_client.flush().await.map_err(|_| Fault::ClientGone)?;
+        to_client.flush(clock).await.map_err(|_| Fault::ClientGone)?;
         while let Some(piece) = up.read_body().await? {
             clock.moved();
             progress.bytes += piece.len() as u64;
             to_client.offer(piece).map_err(|_| Fault::ClientGone)?;
-            to_client.flush().await.map_err(|_| Fault::ClientGone)?;
+            to_client.flush(clock).await.map_err(|_| Fault::ClientGone)?;
         }
         Ok(())
     };
