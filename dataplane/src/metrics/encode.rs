@@ -156,7 +156,7 @@ impl Series {
 
 impl Histogram {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        let bounds = BOUNDS.iter().copied().chain([f64::MAX]);
+        let bounds = BOUNDS.iter().copied().chain([f64::INFINITY]);
         let buckets: Vec<_> = bounds.zip(self.counts).collect();
         encoder.encode_histogram::<NoLabelSet>(self.seconds, self.counts.iter().sum(), &buckets, None)
     }

@@ -94,6 +94,7 @@ async fn the_access_log_and_the_metrics_tell_what_happened() {
         "http_server_request_duration_seconds_count{http_request_method=\"GET\",http_response_status_code=\"200\"",
         "route=\"HTTPRoute/test/r\",rule=\"0\"",
         "http_client_request_duration_seconds_count{backend=\"test/web:80\"}",
+        "http_client_request_duration_seconds_bucket{le=\"+Inf\",backend=\"test/web:80\"}",
         "postern_connections 1",
     ] {
         assert!(metrics.contains(part), "no {part} in\n{metrics}");
