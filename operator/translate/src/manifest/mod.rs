@@ -40,7 +40,7 @@ pub struct Loaded {
     pub origins: BTreeMap<(&'static str, ObjectKey), Origin>,
     /// What is wrong, in the order of the texts. An object with an error is not in `objects`.
     pub errors: Vec<ManifestError>,
-    /// Kinds that are not read.
+    /// Kinds that are not read, by apiVersion and kind.
     pub ignored: Vec<Ignored>,
     /// Objects that came more than once; the last one counts, as with `kubectl apply`.
     pub duplicates: Vec<Duplicate>,
@@ -50,12 +50,12 @@ pub struct Loaded {
 ///
 /// Never fails and never panics: what is wrong is in [`Loaded::errors`].
 pub fn load(sources: &[Source]) -> Loaded {
-    let mut loaded = Loaded::default();
+    let mut loading = Loading::default();
     for source in sources {
         for document in yaml::documents(&source.text) {
             match document {
-                Ok(document) => loaded.document(&source.name, document),
-                Err(error) => loaded.errors.push(ManifestError {
+                Ok(document) => loading.document(&source.name, document),
+                Err(error) => loading.loaded.errors.push(ManifestError {
                     source: source.name.clone(),
                     line: error.at.line,
                     column: error.at.column,
@@ -67,7 +67,7 @@ pub fn load(sources: &[Source]) -> Loaded {
             }
         }
     }
-    loaded
+    Loaded { ignored: loading.ignored.into_values().collect(), ..loading.loaded }
 }
 
 /// What is wrong with one object, `apiVersion` and `kind` included; empty for a valid object and for kinds that are not read.
@@ -81,7 +81,14 @@ pub fn validate(object: &serde_json::Value) -> Vec<FieldError> {
     }
 }
 
-impl Loaded {
+/// What is loaded so far; what is ignored, by apiVersion and kind.
+#[derive(Default)]
+struct Loading {
+    loaded: Loaded,
+    ignored: BTreeMap<(String, String), Ignored>,
+}
+
+impl Loading {
     /// An object, a list of them, or nothing.
     fn document(&mut self, source: &str, node: Node) {
         let Node { at, content } = node;
@@ -104,7 +111,7 @@ impl Loaded {
             Outcome::Valid(info, object) => self.insert(origin, info, object),
             Outcome::Ignored { api_version, kind } => self.ignore(origin, api_version, kind),
             Outcome::Invalid(label, findings) => {
-                self.errors.extend(findings.into_iter().map(|finding| ManifestError {
+                self.loaded.errors.extend(findings.into_iter().map(|finding| ManifestError {
                     source: source.into(),
                     line: finding.at.line,
                     column: finding.at.column,
@@ -119,18 +126,16 @@ impl Loaded {
 
     fn insert(&mut self, origin: Origin, info: &KindInfo, object: AnyObject) {
         let key = object.key();
-        self.objects.insert(object);
-        if let Some(replaced) = self.origins.insert((info.kind, key.clone()), origin.clone()) {
-            self.duplicates.push(Duplicate { kind: info.kind, key, kept: origin, replaced });
+        self.loaded.objects.insert(object);
+        if let Some(replaced) = self.loaded.origins.insert((info.kind, key.clone()), origin.clone()) {
+            self.loaded.duplicates.push(Duplicate { kind: info.kind, key, kept: origin, replaced });
         }
     }
 
     fn ignore(&mut self, first: Origin, api_version: String, kind: String) {
-        let known = |it: &&mut Ignored| it.api_version == api_version && it.kind == kind;
-        match self.ignored.iter_mut().find(known) {
-            Some(ignored) => ignored.count += 1,
-            None => self.ignored.push(Ignored { api_version, kind, count: 1, first }),
-        }
+        let name = (api_version.clone(), kind.clone());
+        let ignored = self.ignored.entry(name).or_insert(Ignored { api_version, kind, count: 0, first });
+        ignored.count += 1;
     }
 }
 

@@ -174,23 +174,26 @@ impl Node {
         }
     }
 
-    /// The node at a path as it is shown (`spec.rules[0].name`), or the last one on the way to it.
+    /// The node at a path such as `spec.rules[0].name` or `data.tls.crt`, or the last one on the way to it.
     pub(super) fn nearest(&self, path: &str) -> &Node {
-        let mut here = self;
-        for step in
-            path.split(['.', '[']).map(|step| step.trim_end_matches(']')).filter(|step| !step.is_empty())
-        {
-            let next = match &here.content {
-                Content::Map(_) => here.field(step),
-                Content::List(items) => step.parse::<usize>().ok().and_then(|index| items.get(index)),
-                _ => None,
-            };
-            match next {
-                Some(next) => here = next,
-                None => break,
-            }
-        }
-        here
+        let path = path.strip_prefix('.').unwrap_or(path);
+        let next = match &self.content {
+            // Keys may have dots: the longest that the path begins with is meant.
+            Content::Map(entries) => entries
+                .iter()
+                .filter_map(|entry| Some((entry, path.strip_prefix(entry.key.as_str())?)))
+                .filter(|(entry, rest)| {
+                    !entry.key.is_empty() && (rest.is_empty() || rest.starts_with(['.', '[']))
+                })
+                .max_by_key(|(entry, _)| entry.key.len())
+                .map(|(entry, rest)| (&entry.value, rest)),
+            Content::List(items) => path
+                .strip_prefix('[')
+                .and_then(|path| path.split_once(']'))
+                .and_then(|(index, rest)| Some((items.get(index.parse::<usize>().ok()?)?, rest))),
+            _ => None,
+        };
+        next.map_or(self, |(next, rest)| next.nearest(rest))
     }
 
     /// Keys that come twice and scalars that JSON cannot hold, in all of the tree.

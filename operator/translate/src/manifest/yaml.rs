@@ -14,7 +14,7 @@ use super::tree::{Content, Entry, Node, Position};
 
 /// Deepest nesting of lists and mappings. Gateway API nests 16 deep.
 const MAX_DEPTH: usize = 128;
-/// What all aliases of one document may add, in bytes.
+/// What all aliases of one text may add, in bytes, besides eight times its length.
 const ALIAS_BUDGET: usize = 16 << 20;
 /// What a node costs besides its text.
 const NODE_COST: usize = 64;
@@ -77,7 +77,8 @@ impl<'a> Documents<'a> {
             block_nesting_limit: MAX_DEPTH,
         };
         let parser = Parser::new_from_str_with_options(text, options);
-        Self { parser, before, building: Building::default(), ended: false }
+        let budget = ALIAS_BUDGET + 8 * text.len();
+        Self { parser, before, building: Building::new(budget), ended: false }
     }
 
     fn place(&self, marker: &Marker) -> Position {
@@ -85,9 +86,15 @@ impl<'a> Documents<'a> {
         Position { line: marker.line() + self.before.line, column: marker.col() + after + 1 }
     }
 
+    /// What has been built; the next document begins.
+    fn take(&mut self) -> Option<Node> {
+        let next = Building::new(self.building.budget);
+        std::mem::replace(&mut self.building, next).root
+    }
+
     /// Leaves the rest of a document out.
     fn skip(&mut self) {
-        self.building = Building::default();
+        self.take();
         self.ended = !self.parser.proceed_next_document().unwrap_or(false);
     }
 }
@@ -105,8 +112,7 @@ impl Iterator for Documents<'_> {
                     return Some(Err(SyntaxError { at, message: format!("not YAML: {}", error.info()) }));
                 }
                 Some(Ok((Event::DocumentEnd, _))) => {
-                    let document = std::mem::take(&mut self.building).root;
-                    if let Some(document) = document {
+                    if let Some(document) = self.take() {
                         return Some(Ok(document));
                     }
                 }
@@ -124,13 +130,12 @@ impl Iterator for Documents<'_> {
 }
 
 /// A tree that grows by events.
-#[derive(Default)]
 struct Building {
     open: Vec<Open>,
     root: Option<Node>,
     anchors: BTreeMap<usize, Finished>,
-    /// What aliases and anchors have cost.
-    spent: usize,
+    /// What aliases and anchors may still cost.
+    budget: usize,
 }
 
 /// A list or mapping that has not ended.
@@ -166,6 +171,15 @@ const MERGE: &str = "<<";
 const NO_KEY: &str = "a key must be a word or a string";
 
 impl Building {
+    fn new(budget: usize) -> Self {
+        Self { open: Vec::new(), root: None, anchors: BTreeMap::new(), budget }
+    }
+
+    fn spend(&mut self, cost: usize) -> Result<(), &'static str> {
+        self.budget = self.budget.checked_sub(cost).ok_or("anchors and aliases make this text too large")?;
+        Ok(())
+    }
+
     fn take(&mut self, event: Event<'_>, at: Position) -> Result<(), &'static str> {
         match event {
             Event::Scalar(text, style, anchor, tag) => self.scalar(text, style, anchor, tag.as_deref(), at),
@@ -204,17 +218,13 @@ impl Building {
     }
 
     fn alias(&mut self, anchor: usize, at: Position) -> Result<(), &'static str> {
-        let Some(known) = self.anchors.get(&anchor) else {
-            return Err("an alias cannot be inside its own anchor");
-        };
-        if self.open.len() + known.height > MAX_DEPTH {
+        let unfinished = "an alias cannot be inside its own anchor";
+        let &Finished { cost, height, .. } = self.anchors.get(&anchor).ok_or(unfinished)?;
+        if self.open.len() + height > MAX_DEPTH {
             return Err("aliases nest too deep");
         }
-        self.spent += known.cost;
-        if self.spent > ALIAS_BUDGET {
-            return Err("aliases make this document too large");
-        }
-        let mut copy = known.clone();
+        self.spend(cost)?;
+        let mut copy = self.anchors.get(&anchor).ok_or(unfinished)?.clone();
         if self.expects_key() {
             copy.node.at = at;
         }
@@ -242,8 +252,8 @@ impl Building {
         let content = match kind {
             OpenKind::List(items) => Content::List(items),
             OpenKind::Map { mut entries, merged, .. } => {
-                for source in merged {
-                    merge(&mut entries, source)?;
+                if !merged.is_empty() {
+                    merge(&mut entries, merged)?;
                 }
                 Content::Map(entries)
             }
@@ -254,10 +264,7 @@ impl Building {
     /// Puts a node into what is open.
     fn finished(&mut self, mut it: Finished, anchor: usize) -> Result<(), &'static str> {
         if anchor != 0 {
-            self.spent += it.cost;
-            if self.spent > ALIAS_BUDGET {
-                return Err("anchors make this document too large");
-            }
+            self.spend(it.cost)?;
             self.anchors.insert(anchor, it.clone());
         }
         if self.expects_key() {
@@ -300,23 +307,18 @@ impl Building {
     }
 }
 
-/// Adds what a merge key brings: what is there already counts.
-fn merge(entries: &mut Vec<Entry>, source: Node) -> Result<(), &'static str> {
-    let sources = match source.content {
-        Content::Map(_) => vec![source],
-        Content::List(sources) => sources,
-        _ => return Err("the value of the merge key `<<` must be a mapping or a list of mappings"),
-    };
+/// Adds what merge keys bring: what is there already counts.
+fn merge(entries: &mut Vec<Entry>, sources: Vec<Node>) -> Result<(), &'static str> {
     let mut known: BTreeSet<String> = entries.iter().map(|entry| entry.key.clone()).collect();
-    for source in sources {
-        let Content::Map(more) = source.content else {
+    let maps = sources.into_iter().flat_map(|source| match source.content {
+        Content::List(sources) => sources,
+        _ => vec![source],
+    });
+    for map in maps {
+        let Content::Map(more) = map.content else {
             return Err("the value of the merge key `<<` must be a mapping or a list of mappings");
         };
-        for entry in more {
-            if known.insert(entry.key.clone()) {
-                entries.push(entry);
-            }
-        }
+        entries.extend(more.into_iter().filter(|entry| known.insert(entry.key.clone())));
     }
     Ok(())
 }

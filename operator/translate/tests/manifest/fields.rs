@@ -225,6 +225,7 @@ fn a_secret_holds_its_string_data_and_a_namespace_its_name_as_a_label() {
     assert_eq!(key.namespace, "");
     let labels = namespace.metadata.labels.as_ref().expect("it has labels");
     assert_eq!(labels["kubernetes.io/metadata.name"], "shop");
-    let wrong = errors("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata:\n  b: '%%'\n");
-    assert!(wrong[0].starts_with("f:5: Secret default/a: data.b: "), "{wrong:?}");
+    let wrong =
+        errors("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata:\n  tls.key: ''\n  tls.crt: '%%'\n");
+    assert!(wrong[0].starts_with("f:6: Secret default/a: data.tls.crt: "), "{wrong:?}");
 }

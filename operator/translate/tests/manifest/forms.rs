@@ -159,7 +159,12 @@ fn a_small_text_cannot_become_a_large_tree() {
         let before = format!("*a{}", level - 1);
         bomb += &format!("a{level}: &a{level} [{}]\n", [before.as_str(); 10].join(", "));
     }
-    assert_eq!(errors(&bomb), ["f:6: aliases make this document too large"]);
+    assert_eq!(errors(&bomb), ["f:6: anchors and aliases make this text too large"]);
+    // Each document with little, all of them with much.
+    let small = format!("a: &a [{}]\nb: [{}]\n---\n", ["x"; 500].join(", "), ["*a"; 100].join(", "));
+    let many = errors(&small.repeat(20));
+    assert!(many[0].ends_with("kind: is required (for example kind: HTTPRoute)"), "{}", many[0]);
+    assert!(many[19].ends_with("anchors and aliases make this text too large"), "{}", many[19]);
     assert_eq!(errors("a: &a [*a]\n"), ["f:1: an alias cannot be inside its own anchor"]);
     let deep = "[".repeat(10_000);
     assert_eq!(errors(&deep).len(), 1);
