@@ -97,7 +97,8 @@ impl Course<'_> {
             Some(conn) => conn,
             None => {
                 let began = Instant::now();
-                let dialed = backend::connect(endpoint.address, self.scope.limits()).await;
+                // Rare and large: boxed, so that it is no part of every connection.
+                let dialed = Box::pin(backend::connect(endpoint.address, self.scope.limits())).await;
                 let conn = dialed.map_err(|error| self.refused(endpoint, &error))?;
                 record.connect = Some(began.elapsed());
                 conn
