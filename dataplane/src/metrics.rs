@@ -8,7 +8,7 @@ mod encode;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,7 +25,6 @@ pub(crate) struct Metrics(Arc<Counts>);
 struct Counts {
     connections: Arc<Connections>,
     shards: Mutex<Vec<Arc<Mutex<Shard>>>>,
-    active_requests: AtomicI64,
     handshakes_failed: AtomicU64,
     connects_failed: AtomicU64,
     log_lines_lost: AtomicU64,
@@ -39,6 +38,7 @@ struct Shard {
     requests: HashMap<Key, Series, foldhash::fast::RandomState>,
     backends: HashMap<Box<str>, Histogram, foldhash::fast::RandomState>,
     endpoint_connections: i64,
+    active_requests: i64,
 }
 
 /// An open connection to an endpoint; it is counted where it was made until this is dropped there.
@@ -82,15 +82,14 @@ thread_local! {
     static SHARD: RefCell<Option<Arc<Mutex<Shard>>>> = const { RefCell::new(None) };
 }
 
-/// A request that is being served; it ends when this is dropped.
-pub(crate) struct Active(Metrics);
+/// A request that is being served; it is counted where it was begun until this is dropped there.
+pub(crate) struct Active(());
 
 impl Metrics {
     pub(crate) fn new(connections: Arc<Connections>) -> Self {
         Self(Arc::new(Counts {
             connections,
             shards: Mutex::default(),
-            active_requests: AtomicI64::new(0),
             handshakes_failed: AtomicU64::new(0),
             connects_failed: AtomicU64::new(0),
             log_lines_lost: AtomicU64::new(0),
@@ -108,18 +107,13 @@ impl Metrics {
 
     /// Counts a request from now until the answer is dropped.
     pub(crate) fn active(&self) -> Active {
-        self.0.active_requests.fetch_add(1, Relaxed);
-        Active(self.clone())
+        count(|shard| shard.active_requests += 1);
+        Active(())
     }
 
     /// Counts a request that is over.
     pub(crate) fn record(&self, report: &Report<'_>) {
-        SHARD.with_borrow(|shard| {
-            if let Some(shard) = shard {
-                // Only a scrape ever waits for this lock beside us.
-                lock(shard).record(report);
-            }
-        });
+        count(|shard| shard.record(report));
     }
 
     /// A connection was not taken.
@@ -158,28 +152,29 @@ impl Metrics {
 
 impl Drop for Active {
     fn drop(&mut self) {
-        self.0.0.active_requests.fetch_sub(1, Relaxed);
+        count(|shard| shard.active_requests -= 1);
     }
 }
 
 impl EndpointConnection {
     pub(crate) fn new() -> Self {
-        count_endpoint_connection(1);
+        count(|shard| shard.endpoint_connections += 1);
         Self(())
     }
 }
 
 impl Drop for EndpointConnection {
     fn drop(&mut self) {
-        count_endpoint_connection(-1);
+        count(|shard| shard.endpoint_connections -= 1);
     }
 }
 
-fn count_endpoint_connection(more: i64) {
+/// Counts in this thread's shard. Only a scrape ever waits for its lock beside us.
+fn count(how: impl FnOnce(&mut Shard)) {
     // At the end of a thread there may be nothing left to count in.
     let _ = SHARD.try_with(|shard| {
         if let Some(shard) = &*shard.borrow() {
-            lock(shard).endpoint_connections += more;
+            how(&mut lock(shard));
         }
     });
 }

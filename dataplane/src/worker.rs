@@ -140,9 +140,10 @@ impl Desk {
 
     /// Ends whatever connections of a drain are left.
     fn cut(&self, drain: &Drain) {
-        for (_, task) in self.tasks().values().filter(|(other, _)| other.is_of(drain)) {
-            task.abort();
-        }
+        let left = |(other, task): &(Drain, task::AbortHandle)| other.is_of(drain).then(|| task.clone());
+        // Collected first: a task that ends strikes itself off the books.
+        let left: Vec<_> = self.tasks().values().filter_map(left).collect();
+        left.iter().for_each(task::AbortHandle::abort);
     }
 }
 

@@ -93,13 +93,14 @@ impl Metrics {
     fn encode_plain(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let counts = &self.0;
         let open = i64::try_from(counts.connections.open()).unwrap_or(i64::MAX);
-        let to_endpoints = lock(&counts.shards).iter().map(|shard| lock(shard).endpoint_connections).sum();
+        let (mut active, mut to_endpoints) = (0, 0);
+        for shard in lock(&counts.shards).iter() {
+            let shard = lock(shard);
+            active += shard.active_requests;
+            to_endpoints += shard.endpoint_connections;
+        }
         for (name, help, value) in [
-            (
-                "http_server_active_requests",
-                "Requests that are being served",
-                counts.active_requests.load(Relaxed),
-            ),
+            ("http_server_active_requests", "Requests that are being served", active),
             ("http_client_open_connections", "Open connections to endpoints", to_endpoints),
             ("postern_connections", "Open client connections", open),
         ] {
