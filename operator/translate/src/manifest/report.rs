@@ -28,7 +28,7 @@ pub struct ManifestError {
     pub line: usize,
     /// The column, from 1.
     pub column: usize,
-    /// Kind, namespace and name: `HTTPRoute shop/app`. Absent where the text is not YAML or the object has no name.
+    /// Kind, namespace and name, as far as they are known: `HTTPRoute shop/app`. Absent where the text is not YAML.
     pub object: Option<String>,
     /// The field: `spec.rules[0].filters[1].urlRewrite`. Empty where the whole object or text is meant.
     pub path: String,

@@ -169,6 +169,7 @@ struct Finished {
 
 const MERGE: &str = "<<";
 const NO_KEY: &str = "a key must be a word or a string";
+const TEMPLATE: &str = "`{{` is not YAML: a template is to be rendered first, as `helm template` does";
 
 impl Building {
     fn new(budget: usize) -> Self {
@@ -237,7 +238,9 @@ impl Building {
 
     fn open(&mut self, kind: OpenKind, anchor: usize, at: Position) -> Result<(), &'static str> {
         if self.expects_key() {
-            return Err(NO_KEY);
+            let beside = |it: &Open| (it.at.line, it.at.column + 1) == (at.line, at.column);
+            let is_template = matches!(kind, OpenKind::Map { .. }) && self.open.last().is_some_and(beside);
+            return Err(if is_template { TEMPLATE } else { NO_KEY });
         }
         if self.open.len() >= MAX_DEPTH {
             return Err("lists and mappings nest too deep");

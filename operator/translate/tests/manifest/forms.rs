@@ -130,6 +130,26 @@ fn a_document_that_is_no_yaml_is_reported_and_its_neighbours_are_read() {
 }
 
 #[test]
+fn a_template_is_named_as_one() {
+    let template = "`{{` is not YAML: a template is to be rendered first, as `helm template` does";
+    assert_eq!(errors("{{ if .Values.route }}\nkind: HTTPRoute\n{{ end }}\n")[0], format!("f:1: {template}"));
+    assert_eq!(
+        errors("kind: HTTPRoute\nmetadata:\n  name: {{ .Values.name }}\n"),
+        [format!("f:3: {template}")]
+    );
+    assert_eq!(errors("a: {[b]: c}\n"), ["f:1: a key must be a word or a string"]);
+}
+
+#[test]
+fn json_escapes_are_those_of_json() {
+    let text = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"b":"\ud83d\ude00\/\u00e9\t"}}"#;
+    let loaded = loaded(text);
+    assert_eq!(loaded.errors, []);
+    let map = loaded.objects.config_maps.values().next().expect("there is one");
+    assert_eq!(map.data.as_ref().expect("it has data")["b"], "\u{1f600}/\u{e9}\t");
+}
+
+#[test]
 fn anchors_and_merge_keys_are_resolved_and_errors_name_the_line_of_the_text() {
     let text = format!(
         "{HEAD}metadata: {{name: a}}\nspec:\n  parentRefs: &parents\n  - &web\n    name: web\n    namespace: infra\n  - <<: *web\n    name: other\n  rules:\n  - backendRefs: &backends\n    - {{name: app, port: 80}}\n  - backendRefs: *backends\n    matches: [{{path: {{value: /b}}}}]\n"
