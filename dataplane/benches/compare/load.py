@@ -24,8 +24,18 @@ def wrk(url, seconds):
     )
 
 
-def h2load(url, seconds, *options):
-    out = generate(["h2load", "-t1", "-D", str(seconds), *options, url])
+def http2(proxy, seconds):
+    """Runs of 60,000 requests over 8 connections: Postern ends a connection after some 10,000, and h2load opens no other."""
+    total, begin = dict(requests=0, errors=""), time.monotonic()
+    while time.monotonic() - begin < seconds:
+        seen = h2load(f"https://127.0.0.1:{proxy.tls}/", "-c8", "-m8", "-n60000")
+        total["requests"] += seen["requests"]
+        total["errors"] += seen["errors"]
+    return dict(total, rate=total["requests"] / (time.monotonic() - begin))
+
+
+def h2load(url, *options):
+    out = generate(["h2load", "-t1", *options, url])
     failed = re.search(r"requests:.*, ([1-9]\d*) failed.*\nstatus codes:.*", out)
     return dict(
         requests=int(re.search(r"(\d+) succeeded", out).group(1)),
@@ -39,7 +49,7 @@ def fixed_rate(proxy, seconds):
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, "log")
         options = ["--h1", "-c20", "--rps", "300", "--log-file", log]
-        seen = h2load(f"http://127.0.0.1:{proxy.plain}/", seconds, *options)
+        seen = h2load(f"http://127.0.0.1:{proxy.plain}/", "-D", str(seconds), *options)
         with open(log) as file:
             latencies = sorted(int(line.split()[2]) for line in file if line.split()[1] == "200")
     at = lambda share: latencies[min(int(len(latencies) * share), len(latencies) - 1)]
@@ -49,7 +59,7 @@ def fixed_rate(proxy, seconds):
 SCENARIOS = {
     "h1": lambda proxy, seconds: wrk(f"http://127.0.0.1:{proxy.plain}/", seconds),
     "h1+tls": lambda proxy, seconds: wrk(f"https://127.0.0.1:{proxy.tls}/", seconds),
-    "h2+tls": lambda proxy, seconds: h2load(f"https://127.0.0.1:{proxy.tls}/", seconds, "-c8", "-m8"),
+    "h2+tls": http2,
     "6000/s": fixed_rate,
 }
 
