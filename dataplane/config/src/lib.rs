@@ -5,12 +5,15 @@
 
 mod backend;
 mod certificate;
+pub mod delta;
 mod filter;
 mod hostname;
 mod listener;
 mod name;
 mod route;
 pub mod routing;
+#[cfg(feature = "wire")]
+pub mod wire;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
