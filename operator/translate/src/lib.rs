@@ -4,6 +4,7 @@ pub mod api;
 pub mod kinds;
 pub mod manifest;
 pub mod snapshot;
+pub mod workload;
 
 mod attach;
 mod backends;
@@ -30,7 +31,8 @@ use crate::classes::Classes;
 use crate::grants::Grants;
 use crate::listeners::Gateways;
 use crate::snapshot::Snapshot;
-pub use crate::status::Statuses;
+pub use crate::status::{CONDITION_TYPES, Statuses};
+use crate::workload::Workload;
 
 /// All that follows from a snapshot.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,6 +50,9 @@ pub struct Translation {
 pub struct Plan {
     /// What its data plane serves.
     pub config: Config,
+    /// What runs it on a cluster. `None` where nothing is to be made or changed: without a cluster, and while the Gateway is
+    /// refused.
+    pub workload: Option<Workload>,
 }
 
 /// A remark about an object that no status of ours can carry, for example a parentRef to a Gateway that does not exist.
@@ -72,7 +77,7 @@ pub fn translate(snapshot: &Snapshot) -> Translation {
     let gateways = listeners::resolve(objects, &classes, &grants, &secrets);
     let attached = attach::routes(objects, &gateways);
     let rules = routes::translate(objects, &grants, &attached);
-    let plans = plan::per_gateway(objects, &gateways, &attached, &rules);
+    let plans = plan::per_gateway(snapshot, &gateways, &attached, &rules);
     let statuses = status::all(snapshot, &classes, &gateways, &attached, &rules);
     let notes = notes(&classes, &gateways, &attached);
     Translation { plans, statuses, notes }

@@ -9,19 +9,21 @@ use crate::Plan;
 use crate::api::ProtocolType;
 use crate::attach::{Attached, AttachedRoute};
 use crate::backends::Slices;
-use crate::kinds::ObjectSet;
 use crate::listeners::{Gateways, OurGateway, OurListener, Service};
 use crate::routes::{Rules, backends_of};
+use crate::snapshot::Snapshot;
+use crate::workload;
 
 /// Puts together the plan of each Gateway.
 pub(crate) fn per_gateway(
-    objects: &ObjectSet,
+    snapshot: &Snapshot,
     gateways: &Gateways<'_>,
     attached: &Attached<'_>,
     rules: &BTreeMap<RouteName, Rules>,
 ) -> BTreeMap<ObjectKey, Plan> {
+    let objects = &snapshot.objects;
     let mut plans: BTreeMap<&ObjectKey, Plan> =
-        gateways.iter().map(|(key, gateway)| (*key, listeners(gateway))).collect();
+        gateways.iter().map(|(key, gateway)| (*key, listeners(snapshot, gateway))).collect();
     let slices = Slices::of(objects);
     let mut backends: BTreeMap<&BackendKey, Arc<Backend>> = BTreeMap::new();
     for (name, attached) in &attached.routes {
@@ -41,7 +43,7 @@ pub(crate) fn per_gateway(
     plans.into_iter().map(|(key, plan)| (key.clone(), plan)).collect()
 }
 
-fn listeners(gateway: &OurGateway<'_>) -> Plan {
+fn listeners(snapshot: &Snapshot, gateway: &OurGateway<'_>) -> Plan {
     let mut plan = Plan::default();
     for listener in gateway.listeners.iter().filter(|listener| listener.service != Service::None) {
         if listener.service == Service::Full {
@@ -49,6 +51,9 @@ fn listeners(gateway: &OurGateway<'_>) -> Plan {
         }
         plan.config.listeners.insert(listener.spec.name.clone(), Arc::new(served(listener)));
     }
+    let settings = &snapshot.settings;
+    let infrastructure = settings.infrastructure.as_ref().filter(|_| gateway.refusal.is_none());
+    plan.workload = infrastructure.map(|given| workload::of(settings, given, gateway.object, &plan.config));
     plan
 }
 

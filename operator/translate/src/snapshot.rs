@@ -28,6 +28,48 @@ pub struct Settings {
     pub controller_name: String,
     /// Which Gateways are ours.
     pub claim: Claim,
+    /// What workloads are made of; `None` makes none.
+    pub infrastructure: Option<Infrastructure>,
+}
+
+/// What workloads are made of.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Infrastructure {
+    /// The image of the data planes.
+    pub image: String,
+    /// `Always`, `IfNotPresent` or `Never`; the API's default unless given.
+    pub image_pull_policy: Option<String>,
+    /// Names of Secrets to pull the image with, in the namespaces of the Gateways.
+    pub image_pull_secrets: Vec<String>,
+    /// Where data planes get their configuration: `https://HOST:PORT`
+    pub channel: String,
+    /// How Gateways are reached.
+    pub service_type: ServiceType,
+}
+
+/// How Gateways are reached.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum ServiceType {
+    /// By addresses that a load balancer gives.
+    #[default]
+    LoadBalancer,
+    /// By an address of the cluster.
+    ClusterIp,
+    /// By the addresses of the cluster and ports of the nodes.
+    NodePort,
+    /// By the addresses of the pods.
+    Headless,
+}
+
+impl ServiceType {
+    /// As in `spec.type` of a Service.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::LoadBalancer => "LoadBalancer",
+            Self::ClusterIp | Self::Headless => "ClusterIP",
+            Self::NodePort => "NodePort",
+        }
+    }
 }
 
 /// Which Gateways are ours.
@@ -42,7 +84,7 @@ pub enum Claim {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { controller_name: CONTROLLER_NAME.into(), claim: Claim::default() }
+        Self { controller_name: CONTROLLER_NAME.into(), claim: Claim::default(), infrastructure: None }
     }
 }
 
@@ -65,4 +107,6 @@ pub struct ObservedGateway {
     pub acknowledged_generation: Option<i64>,
     /// Listeners that could not be opened, with the reason ("cannot bind 0.0.0.0:443: address in use").
     pub failed_listeners: BTreeMap<String, String>,
+    /// Why what runs it cannot be made ("Service `a/b` is there and was not made for this Gateway: delete or rename it").
+    pub obstacle: Option<String>,
 }

@@ -115,8 +115,8 @@ fn not_yet(ours: &OurGateway<'_>, asked: bool, observed: &ObservedGateway) -> Op
     if !asked {
         return None;
     }
-    if observed.addresses.is_empty() {
-        return Some(Reason::AddressNotAssigned.because("no address has been assigned to the Gateway yet"));
+    if let Some(obstacle) = &observed.obstacle {
+        return Some(Reason::Invalid.because(obstacle.as_str()));
     }
     let given = |value: &String| observed.addresses.iter().any(|address| address.value == *value);
     let wanted = ours.object.spec.addresses.iter().filter_map(|address| address.value.as_ref());
@@ -124,6 +124,9 @@ fn not_yet(ours: &OurGateway<'_>, asked: bool, observed: &ObservedGateway) -> Op
     if let Some(address) = refused {
         let message = format!("the address `{address}` was not assigned: use one that the network can give");
         return Some(Reason::AddressNotUsable.because(message));
+    }
+    if observed.addresses.is_empty() {
+        return Some(Reason::AddressNotAssigned.because("no address has been assigned to the Gateway yet"));
     }
     (observed.acknowledged_generation != ours.object.metadata.generation)
         .then(|| Reason::Pending.because("not all data planes have this generation of the Gateway yet"))

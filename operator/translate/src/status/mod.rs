@@ -7,6 +7,7 @@ mod routes;
 use std::collections::BTreeMap;
 
 use postern_config::{ObjectKey, RouteKind, RouteName};
+pub use reason::CONDITION_TYPES;
 pub(crate) use reason::{ConditionType, Conditions, Reason, Refusal};
 
 use crate::api::{GatewayClassStatus, GatewayStatus, RouteStatus, SupportedFeature};

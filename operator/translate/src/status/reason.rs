@@ -13,12 +13,22 @@ macro_rules! names {
 
         impl $name {
             /// As it stands in a status.
-            pub(crate) fn as_str(self) -> &'static str {
+            pub(crate) const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => stringify!($variant),)+ }
             }
         }
     };
 }
+
+/// The types of conditions that are ours to set and to remove; others on the same object are not.
+pub const CONDITION_TYPES: &[&str] = &[
+    ConditionType::Accepted.as_str(),
+    ConditionType::Conflicted.as_str(),
+    ConditionType::OverlappingTLSConfig.as_str(),
+    ConditionType::PartiallyInvalid.as_str(),
+    ConditionType::Programmed.as_str(),
+    ConditionType::ResolvedRefs.as_str(),
+];
 
 names! {
     /// The types of our conditions.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use postern_config::ObjectKey;
 use postern_translate::api::GatewayStatusAddress;
 use postern_translate::manifest::{self, Source};
-use postern_translate::snapshot::{Claim, Observed, ObservedGateway, Snapshot};
+use postern_translate::snapshot::{Claim, Infrastructure, Observed, ObservedGateway, Snapshot};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -19,6 +19,8 @@ struct Given {
     claim_every: Option<bool>,
     /// What was observed of Gateways; nobody was asked unless written.
     observed: Option<BTreeMap<ObjectKey, Seen>>,
+    /// Make workloads of this image.
+    image: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -27,6 +29,7 @@ struct Seen {
     addresses: Vec<String>,
     acknowledged_generation: Option<i64>,
     failed_listeners: BTreeMap<String, String>,
+    obstacle: Option<String>,
 }
 
 /// Reads documents of objects as a cluster would hold them. They are not validated: what the API server of today refuses,
@@ -71,6 +74,11 @@ fn give(snapshot: &mut Snapshot, given: Given) {
     if given.claim_every == Some(false) {
         snapshot.settings.claim = Claim::OurClasses;
     }
+    snapshot.settings.infrastructure = given.image.map(|image| Infrastructure {
+        image,
+        channel: "https://postern.postern-system.svc:15010".into(),
+        ..Infrastructure::default()
+    });
     let Some(observed) = given.observed else { return };
     let seen = observed.into_iter().map(|(key, seen)| {
         let addresses = seen
@@ -81,6 +89,7 @@ fn give(snapshot: &mut Snapshot, given: Given) {
             addresses: addresses.collect(),
             acknowledged_generation: seen.acknowledged_generation,
             failed_listeners: seen.failed_listeners,
+            obstacle: seen.obstacle,
         };
         (key, observed)
     });

@@ -2,6 +2,7 @@
 
 use postern_translate::Translation;
 use postern_translate::api::Condition;
+use postern_translate::workload::Workload;
 use serde_json::{Map, Value, json};
 
 /// The whole translation.
@@ -17,6 +18,10 @@ pub fn yaml(translation: &Translation) -> String {
         "configs",
         translation.plans.iter().map(|(key, plan)| (key.to_string(), config(&plan.config))).collect(),
     );
+    let workloads = translation.plans.iter();
+    let workloads =
+        workloads.filter_map(|(key, plan)| Some((key.to_string(), workload(plan.workload.as_ref()?))));
+    section("workloads", workloads.collect());
     let classes = statuses.gateway_classes.iter();
     section(
         "gatewayClasses",
@@ -50,6 +55,15 @@ fn config(config: &postern_config::Config) -> Value {
     let sections = value.as_object_mut().expect("a Config is an object");
     sections.retain(|_, section| section.as_object().is_none_or(|section| !section.is_empty()));
     value
+}
+
+fn workload(workload: &Workload) -> Value {
+    json!({
+        "serviceAccount": workload.service_account,
+        "ca": workload.ca,
+        "deployment": workload.deployment,
+        "service": workload.service,
+    })
 }
 
 fn gateway(status: &postern_translate::api::GatewayStatus) -> Value {
