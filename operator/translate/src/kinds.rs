@@ -1,4 +1,4 @@
-//! The list of kinds: it makes the snapshot's fields, the loader, and later the watches and the RBAC rules.
+//! The list of kinds: it makes the snapshot's fields, the loader, the watches and the RBAC rules.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +35,22 @@ macro_rules! kinds {
             pub fn insert(&mut self, object: AnyObject) -> bool {
                 match object {
                     $(AnyObject::$type(object) => self.$field.insert(key(&object.metadata), object).is_some(),)+
+                }
+            }
+
+            /// Removes an object of a kind of the list.
+            pub fn remove(&mut self, kind: &str, key: &ObjectKey) {
+                match kind {
+                    $($kind => { self.$field.remove(key); })+
+                    _ => {}
+                }
+            }
+
+            /// Removes all objects of a kind of the list.
+            pub fn clear(&mut self, kind: &str) {
+                match kind {
+                    $($kind => self.$field.clear(),)+
+                    _ => {}
                 }
             }
         }
