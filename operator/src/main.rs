@@ -1,16 +1,27 @@
 //! `postern`: serves Gateway API manifests and explains every routing decision. One line for each command.
 
+mod apply;
 mod asked;
 mod cmd;
 mod columns;
 mod conditions;
 mod describe;
+mod discover;
+mod events;
 mod failure;
 mod input;
+mod leader;
+mod merge;
+mod observe;
 mod output;
+mod settings;
 mod source;
 mod stamp;
 mod standalone;
+mod telemetry;
+mod translation;
+mod watch;
+mod write;
 
 use std::process::ExitCode;
 
@@ -19,6 +30,9 @@ use failure::{Failure, Verdict};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The name under which we write to a cluster.
+const MANAGER: &str = "postern";
 
 /// Gateway API for Kubernetes: serve manifests without a cluster, and see why every request goes where it goes
 #[derive(Parser)]
@@ -33,6 +47,7 @@ const EXIT_CODES: &str = "Exit codes: 0 good, 1 findings, 2 wrong usage, 3 input
 
 #[derive(Subcommand)]
 enum Command {
+    Operator(settings::Settings),
     Serve(cmd::serve::Args),
     Status(cmd::status::Args),
     Table(cmd::table::Args),
@@ -55,6 +70,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<Verdict, Failure> {
     match command {
+        Command::Operator(settings) => cmd::operator::run(settings),
         Command::Serve(args) => cmd::serve::run(args),
         Command::Status(args) => cmd::status::run(&args),
         Command::Table(args) => cmd::table::run(&args),

@@ -2,6 +2,7 @@
 
 pub mod completions;
 pub mod man;
+pub mod operator;
 pub mod route;
 pub mod serve;
 pub mod status;

@@ -1,0 +1,321 @@
+//! Workloads into the cluster: server-side apply of what differs, by the leader; what others made is never touched.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt, stream};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::core::discovery::ApiResource;
+use kube::{Api, Client};
+use postern_config::ObjectKey;
+use postern_translate::api::Gateway;
+use postern_translate::workload::{self, CA_KEY, CONTROLLER_ANNOTATION, Workload};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::MANAGER;
+use crate::observe::Obstacles;
+use crate::telemetry::{Telemetry, Write};
+use crate::translation::Current;
+use crate::watch::Seen;
+
+/// The annotation that holds what was applied, as a hash: fields that we no longer want are found by it.
+const APPLIED: &str = "postern.dev/applied";
+/// How long what we wrote is waited for, before it is taken for lost.
+const COMES_BACK: Duration = Duration::from_secs(5);
+/// How many Gateways are worked on at once.
+const AT_ONCE: usize = 8;
+
+/// Makes, changes and removes the objects of workloads.
+pub struct Applier {
+    client: Client,
+    controller: String,
+    telemetry: Telemetry,
+    /// What was applied and has not come back: on what version, what, and when.
+    applied: BTreeMap<Name, (Option<String>, String, Instant)>,
+}
+
+type Name = (&'static str, ObjectKey);
+
+/// An object as it should be.
+struct Wanted {
+    kind: &'static str,
+    key: ObjectKey,
+    hash: String,
+    value: Value,
+}
+
+/// Why an object is not as it should be.
+enum Trouble {
+    /// It is there and is not ours to change.
+    Foreign,
+    /// The API server does not take it.
+    Refused(String),
+    /// It may work the next time.
+    Failed(kube::Error),
+}
+
+impl Applier {
+    /// Applies with this client in the name of this controller.
+    pub fn new(client: Client, controller: &str, telemetry: Telemetry) -> Self {
+        Self { client, controller: controller.into(), telemetry, applied: BTreeMap::new() }
+    }
+
+    /// Applies after every change while this replica leads. `ca` is the bundle that data planes trust.
+    pub async fn run(
+        mut self,
+        mut current: watch::Receiver<Option<Arc<Current>>>,
+        mut leads: watch::Receiver<bool>,
+        mut ca: watch::Receiver<Option<String>>,
+        obstacles: watch::Sender<Obstacles>,
+    ) {
+        let mut pause = None;
+        loop {
+            tokio::select! {
+                changed = current.changed() => if changed.is_err() { return },
+                changed = leads.changed() => if changed.is_err() { return },
+                Ok(()) = ca.changed() => {}
+                () = sleep(pause.unwrap_or_default()), if pause.is_some() => {}
+            }
+            let newest = current.borrow_and_update().clone();
+            let Some(newest) = newest.filter(|_| *leads.borrow_and_update()) else {
+                self.applied.clear();
+                pause = None;
+                continue;
+            };
+            let bundle = ca.borrow_and_update().clone();
+            let (found, again) = self.apply(&newest, bundle.as_deref()).await;
+            obstacles.send_if_modified(|known| {
+                let differs = *known != found;
+                *known = found;
+                differs
+            });
+            pause = again.then(|| {
+                pause.map_or(Duration::from_millis(500), |last| (last * 2).min(Duration::from_secs(30)))
+            });
+        }
+    }
+
+    /// Makes everything as it should be. Gives what stands in the way, and whether to try again without a change.
+    pub async fn apply(&mut self, current: &Current, ca: Option<&str>) -> (Obstacles, bool) {
+        let mut obstacles = Obstacles::new();
+        let mut again = self.remove(current).await;
+        let this = &*self;
+        let mut work = Vec::new();
+        for (key, plan) in &current.translation.plans {
+            let gateway = current.seen.objects.gateways.get(key);
+            if let (Some(gateway), Some(workload)) = (gateway, &plan.workload) {
+                work.push(async move { (key, this.workload(&current.seen, gateway, workload, ca).await) });
+            }
+        }
+        let results: Vec<_> = stream::iter(work).buffer_unordered(AT_ONCE).collect().await;
+        for (gateway, results) in results {
+            for (name, result) in results {
+                let (kind, object) = &name;
+                match result {
+                    Ok(Some(applied)) => {
+                        self.applied.insert(name, applied);
+                    }
+                    Ok(None) => {}
+                    Err(Trouble::Foreign) => {
+                        let message = format!(
+                            "{kind} `{object}` is there and was not made for this Gateway: delete or rename it"
+                        );
+                        obstacles.insert(gateway.clone(), message);
+                        again = true;
+                    }
+                    Err(Trouble::Refused(why)) => {
+                        obstacles.insert(gateway.clone(), format!("{kind} `{object}` cannot be made: {why}"));
+                        again = true;
+                    }
+                    Err(Trouble::Failed(error)) => {
+                        tracing::warn!(kind, %object, %error, "cannot apply, will try again");
+                        again = true;
+                    }
+                }
+            }
+        }
+        (obstacles, again)
+    }
+
+    async fn workload(
+        &self,
+        seen: &Seen,
+        gateway: &Gateway,
+        workload: &Workload,
+        ca: Option<&str>,
+    ) -> Vec<(Name, Result<Option<(Option<String>, String, Instant)>, Trouble>)> {
+        let mut results = Vec::new();
+        for wanted in objects(workload, ca) {
+            let result = self.object(seen, gateway, &wanted).await;
+            results.push(((wanted.kind, wanted.key), result));
+        }
+        results
+    }
+
+    /// Applies one object where it differs. Gives what was applied.
+    async fn object(
+        &self,
+        seen: &Seen,
+        gateway: &Gateway,
+        wanted: &Wanted,
+    ) -> Result<Option<(Option<String>, String, Instant)>, Trouble> {
+        let name = (wanted.kind, wanted.key.clone());
+        let present = seen.made.get(&name);
+        let version = present.and_then(|present| present.metadata.resource_version.clone());
+        if let Some(present) = present {
+            if !workload::is_of(&present.metadata, gateway) {
+                return Err(Trouble::Foreign);
+            }
+            if is_as_wanted(present, wanted) {
+                return Ok(None);
+            }
+        }
+        let waits = self.applied.get(&name).is_some_and(|(base, hash, at)| {
+            *base == version && *hash == wanted.hash && at.elapsed() < COMES_BACK
+        });
+        let Some(resource) = seen.resources.get(wanted.kind).filter(|_| !waits) else { return Ok(None) };
+        let api = self.api(resource, &wanted.key.namespace);
+        if present.is_none() {
+            // What is not labelled as ours is not watched.
+            let there = api.get_metadata_opt(&wanted.key.name).await.map_err(Trouble::Failed)?;
+            if there.is_some_and(|there| !workload::is_of(&there.metadata, gateway)) {
+                return Err(Trouble::Foreign);
+            }
+        }
+        let params = PatchParams::apply(MANAGER).force();
+        match api.patch(&wanted.key.name, &params, &Patch::Apply(&wanted.value)).await {
+            Ok(_) => {
+                self.count(wanted.kind, "written");
+                tracing::info!(kind = wanted.kind, object = %wanted.key, "applied");
+                Ok(Some((version, wanted.hash.clone(), Instant::now())))
+            }
+            Err(error) => {
+                self.count(wanted.kind, "failed");
+                Err(match error {
+                    kube::Error::Api(status) if matches!(status.code, 400 | 403 | 422) => {
+                        Trouble::Refused(status.message)
+                    }
+                    error => Trouble::Failed(error),
+                })
+            }
+        }
+    }
+
+    /// Removes what was made for Gateways that are there and no longer ours, or have another class now. What is left of
+    /// Gateways that are gone goes by its owner references. Gives whether to try again.
+    async fn remove(&self, current: &Current) -> bool {
+        let mut again = false;
+        for ((kind, key), object) in &current.seen.made {
+            let is_left = self.is_left_over(current, key, &object.metadata);
+            let Some(resource) = current.seen.resources.get(kind).filter(|_| is_left) else { continue };
+            let preconditions = Preconditions { uid: object.metadata.uid.clone(), resource_version: None };
+            let params = DeleteParams::background().preconditions(preconditions);
+            match self.api(resource, &key.namespace).delete(&key.name, &params).await {
+                Ok(_) => {
+                    tracing::info!(kind, object = %key, "removed: its Gateway does not need it any more")
+                }
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+                Err(error) => {
+                    tracing::warn!(kind, object = %key, %error, "cannot remove, will try again");
+                    again = true;
+                }
+            }
+        }
+        again
+    }
+
+    fn is_left_over(&self, current: &Current, key: &ObjectKey, metadata: &ObjectMeta) -> bool {
+        let annotations = metadata.annotations.as_ref();
+        let is_of_ours = annotations.and_then(|all| all.get(CONTROLLER_ANNOTATION)) == Some(&self.controller);
+        if !is_of_ours || metadata.deletion_timestamp.is_some() {
+            return false;
+        }
+        let mut gateways = current.seen.objects.gateways.iter();
+        let owner = gateways.find(|(gateway, object)| {
+            gateway.namespace == key.namespace && workload::is_of(metadata, object)
+        });
+        let Some((gateway, _)) = owner else { return false };
+        match current.translation.plans.get(gateway) {
+            Some(plan) => plan.workload.as_ref().is_some_and(|workload| {
+                workload.deployment.metadata.name.as_deref() != Some(key.name.as_str())
+            }),
+            None => true,
+        }
+    }
+
+    fn api(&self, resource: &ApiResource, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), namespace, resource)
+    }
+
+    fn count(&self, kind: &'static str, result: &'static str) {
+        self.telemetry.workload_writes.get_or_create(&Write { kind, result }).inc();
+    }
+}
+
+/// The objects of a workload, in the order in which they need each other.
+fn objects(workload: &Workload, ca: Option<&str>) -> Vec<Wanted> {
+    let mut objects = vec![wanted("ServiceAccount", "v1", json!(workload.service_account))];
+    if let Some(bundle) = ca {
+        let mut map = json!(workload.ca);
+        map["data"] = json!({ CA_KEY: bundle });
+        objects.push(wanted("ConfigMap", "v1", map));
+    }
+    objects.extend(workload.service.as_ref().map(|service| wanted("Service", "v1", json!(service))));
+    objects.push(wanted("Deployment", "apps/v1", json!(workload.deployment)));
+    objects
+}
+
+fn wanted(kind: &'static str, api_version: &str, mut value: Value) -> Wanted {
+    value["apiVersion"] = api_version.into();
+    value["kind"] = kind.into();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let key = ObjectKey::new(text(&value["metadata"]["namespace"]), text(&value["metadata"]["name"]));
+    let mut hasher = DefaultHasher::new();
+    value.to_string().hash(&mut hasher);
+    let hash = format!("{:016x}", hasher.finish());
+    value["metadata"]["annotations"][APPLIED] = hash.as_str().into();
+    Wanted { kind, key, hash, value }
+}
+
+/// Whether an object has all that is wanted, the hash among it. What others added is theirs.
+fn is_as_wanted(present: &DynamicObject, wanted: &Wanted) -> bool {
+    let fields = wanted.value.as_object().into_iter().flatten();
+    let metadata = serde_json::to_value(&present.metadata).unwrap_or_default();
+    fields.into_iter().all(|(field, value)| match field.as_str() {
+        "apiVersion" | "kind" => true,
+        "metadata" => contains(&metadata, value),
+        field => present.data.get(field).is_some_and(|there| contains(there, value)),
+    })
+}
+
+fn contains(there: &Value, wanted: &Value) -> bool {
+    match (there, wanted) {
+        (Value::Object(there), Value::Object(wanted)) => {
+            wanted.iter().all(|(field, value)| there.get(field).is_some_and(|there| contains(there, value)))
+        }
+        (Value::Array(there), Value::Array(wanted)) => {
+            wanted.iter().all(|value| there.iter().any(|there| contains(there, value)))
+        }
+        (there, wanted) => there == wanted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_added_is_no_difference_and_what_they_changed_is() {
+        let wanted = json!({ "a": [{ "name": "x", "port": 80 }], "b": { "c": "d" } });
+        assert!(contains(
+            &json!({ "a": [{ "name": "y" }, { "name": "x", "port": 80, "nodePort": 3 }], "b": { "c": "d" }, "e": 1 }),
+            &wanted
+        ));
+        assert!(!contains(&json!({ "a": [{ "name": "x", "port": 81 }], "b": { "c": "d" } }), &wanted));
+    }
+}

@@ -1,0 +1,114 @@
+//! `postern operator`: watch, translate, and the three that act on it: apply, push and write.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use kube::{Client, Config};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::apply::Applier;
+use crate::events::Events;
+use crate::failure::{Failure, Message, Verdict};
+use crate::leader::Election;
+use crate::observe::{Acknowledgements, Obstacles};
+use crate::settings::{LogFormat, Settings};
+use crate::telemetry::{self, Telemetry};
+use crate::translation::{self, Inputs, Outputs};
+use crate::watch as cluster;
+use crate::write::Writer;
+
+/// Runs until it is told to stop.
+pub fn run(settings: Settings) -> Result<Verdict, Failure> {
+    log(settings.log_format);
+    let runtime = Runtime::new().map_err(|error| failed("cannot start a runtime", error))?;
+    let ended = runtime.block_on(operate(settings));
+    runtime.shutdown_background();
+    ended
+}
+
+async fn operate(settings: Settings) -> Result<Verdict, Failure> {
+    let mut terminate =
+        signal(SignalKind::terminate()).map_err(|error| failed("cannot wait for signals", error))?;
+    let client = client().await?;
+    let telemetry = Telemetry::default();
+
+    let (seen_to, seen) = watch::channel(None);
+    let (current_to, current) = watch::channel(None);
+    let (translations_to, translations) = watch::channel(None);
+    let (obstacles_to, obstacles) = watch::channel(Obstacles::new());
+    let (_acknowledged_to, acknowledged) = watch::channel(Acknowledgements::new());
+    let (_ca_to, ca) = watch::channel(None);
+    let (leads_to, leads) = watch::channel(!settings.leader_election);
+    let (stop_to, stop) = watch::channel(false);
+
+    let bound = telemetry::serve(settings.admin, telemetry.clone(), translations).await;
+    let bound =
+        bound.map_err(|error| failed(&format!("cannot serve --admin at {}", settings.admin), error))?;
+    tracing::info!(admin = %bound, controller = settings.controller_name, "started");
+
+    tokio::spawn(cluster::run(client.clone(), seen_to, telemetry.clone()));
+    let inputs = Inputs { settings: settings.of_translation(), seen, acknowledged, obstacles };
+    let outputs = Outputs { current: current_to, translations: translations_to };
+    tokio::spawn(translation::run(inputs, outputs, telemetry.clone()));
+
+    let applier = Applier::new(client.clone(), &settings.controller_name, telemetry.clone());
+    tokio::spawn(applier.run(current.clone(), leads.clone(), ca, obstacles_to));
+    let events = Events::new(client.clone(), &settings.controller_name, &settings.name);
+    let writer = Writer::new(client.clone(), &settings.controller_name, events, telemetry.clone());
+    tokio::spawn(writer.run(current, leads.clone()));
+    tokio::spawn(show_lead(leads, telemetry));
+
+    let election = settings.leader_election.then(|| {
+        let election = Election::new(client, &settings.namespace, settings.lease(), &settings.name);
+        tokio::spawn(election.run(leads_to, stop))
+    });
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    tracing::info!("stopping");
+    stop_to.send_replace(true);
+    if let Some(election) = election {
+        let _ = election.await;
+    }
+    Ok(Verdict::Good)
+}
+
+/// A client of the cluster that the environment names: the one of this pod, or the one of KUBECONFIG.
+async fn client() -> Result<Client, Failure> {
+    let no_cluster = |error: &dyn Display| {
+        let hint = "run it in a pod with a ServiceAccount, or set KUBECONFIG";
+        Failure::Failed(Message::new(format!("no cluster: {error}")).hint(hint))
+    };
+    let mut config = Config::infer().await.map_err(|error| no_cluster(&error))?;
+    config.connect_timeout = Some(Duration::from_secs(5));
+    Client::try_from(config).map_err(|error| no_cluster(&error))
+}
+
+async fn show_lead(mut leads: watch::Receiver<bool>, telemetry: Telemetry) {
+    loop {
+        telemetry.leads.set(i64::from(*leads.borrow_and_update()));
+        if leads.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What the operator has to say, on standard error: what has changed, unless `RUST_LOG` asks for something else.
+fn log(format: LogFormat) {
+    let filter = tracing_subscriber::EnvFilter::builder();
+    let info = tracing_subscriber::filter::LevelFilter::INFO;
+    let filter = filter.with_default_directive(info.into()).from_env_lossy();
+    let lines =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
+    match format {
+        LogFormat::Text => lines.init(),
+        LogFormat::Json => lines.json().init(),
+    }
+}
+
+fn failed(fact: &str, error: impl Display) -> Failure {
+    Failure::Failed(Message::new(format!("{fact}: {error}")))
+}

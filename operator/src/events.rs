@@ -1,0 +1,86 @@
+//! What authors of objects are told once: Events on the object that they edit, when a condition of it changes.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Client;
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use postern_translate::api::{Condition, ConditionStatus};
+
+/// Publishes Events. What cannot be published is lost: the conditions say it, too.
+#[derive(Clone)]
+pub struct Events(Recorder);
+
+/// A condition that has become good or bad.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct News {
+    is_good: bool,
+    reason: String,
+    message: String,
+}
+
+/// The longest note, in bytes (events.k8s.io/v1).
+const LONGEST: usize = 1_000;
+
+impl News {
+    /// Whether it is good.
+    pub fn is_good(&self) -> bool {
+        self.is_good
+    }
+
+    /// The same, said of a listener.
+    pub fn of(self, listener: &str) -> Self {
+        Self { message: format!("listener `{listener}`: {}", self.message), ..self }
+    }
+}
+
+impl Events {
+    /// Publishes with this client in the name of this controller's replica.
+    pub fn new(client: Client, controller: &str, instance: &str) -> Self {
+        let reporter = Reporter { controller: controller.into(), instance: Some(instance.into()) };
+        Self(Recorder::new(client, reporter))
+    }
+
+    /// Publishes what is new about an object.
+    pub async fn publish(&self, about: &ObjectReference, news: Vec<News>) {
+        for News { is_good, reason, mut message } in news {
+            message.truncate(message.floor_char_boundary(LONGEST));
+            let event = Event {
+                type_: if is_good { EventType::Normal } else { EventType::Warning },
+                reason,
+                note: Some(message),
+                action: "Translate".into(),
+                secondary: None,
+            };
+            if let Err(error) = self.0.publish(&event, about).await {
+                tracing::debug!(%error, "cannot publish an Event");
+            }
+        }
+    }
+}
+
+/// What is new in these conditions.
+pub fn news(wanted: &[Condition], present: &[Condition]) -> Vec<News> {
+    let told = wanted.iter().filter(|condition| {
+        let before = present.iter().find(|there| there.kind == condition.kind);
+        before.is_none_or(|before| before.status != condition.status || before.reason != condition.reason)
+    });
+    told.filter_map(|condition| {
+        Some(News {
+            is_good: is_good(condition)?,
+            reason: condition.reason.clone(),
+            message: condition.message.clone(),
+        })
+    })
+    .collect()
+}
+
+/// Whether a change to this condition is good or bad; `None` where there is nothing to tell: it will be right soon, or
+/// another condition says why it is not.
+fn is_good(condition: &Condition) -> Option<bool> {
+    match (condition.kind.as_str(), condition.status, condition.reason.as_str()) {
+        ("Programmed", ConditionStatus::True, _) => Some(true),
+        ("Programmed", ConditionStatus::False, "AddressNotUsable" | "PortUnavailable") => Some(false),
+        ("Accepted" | "ResolvedRefs", ConditionStatus::False, _) => Some(false),
+        ("PartiallyInvalid", ConditionStatus::True, _) => Some(false),
+        _ => None,
+    }
+}
