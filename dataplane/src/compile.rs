@@ -106,7 +106,7 @@ impl Compiler {
         self.rules.names.retain(|(route, index), _| {
             actions.get(route).is_some_and(|(route, _)| route.rules.iter().any(|rule| rule.index == *index))
         });
-        RouteTable::build(config, |name, route, rule| {
+        self.table.rebuild(config, |name, route, rule| {
             let place = route.rules.iter().position(|other| std::ptr::eq(other, rule));
             let compiled =
                 self.actions.get(name).zip(place).and_then(|((_, actions), place)| actions.get(place));

@@ -61,9 +61,12 @@ impl Course<'_> {
             && match fault {
                 Fault::Connect(_) => self.backend.endpoints().len() > 1,
                 Fault::Unprocessed(_) => true,
-                // RFC 9110 9.2.2: "A proxy MUST NOT automatically retry non-idempotent requests." A connection that was closed
-                // while it was idle has processed nothing; with a body under way, one cannot tell.
-                Fault::Stale(_) => down.request().method.is_idempotent() || upload.bytes == 0,
+                // RFC 9110 9.2.2: "A proxy MUST NOT automatically retry non-idempotent requests." One whose body is still to
+                // come cannot have been acted on; any other that has left may have been.
+                Fault::Stale(_) => {
+                    let is_begun = upload.bytes > 0 || upload.is_read();
+                    down.request().method.is_idempotent() || !is_begun
+                }
                 _ => false,
             }
     }

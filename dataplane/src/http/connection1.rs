@@ -49,7 +49,8 @@ pub(crate) async fn serve_http1(conn: Conn, inbound: Arc<Inbound>) {
         if left == 0 || scope.inbound.drain.has_begun() {
             down.close();
         }
-        now = serve(&mut down, &scope, &clock, timer.as_mut()).await;
+        // Boxed: a connection is idle for most of its life, and this is most of its size.
+        now = Box::pin(serve(&mut down, &scope, &clock, timer.as_mut())).await;
         let Down::H1(down) = down else { return };
         match down.after() {
             After::Keep => {}

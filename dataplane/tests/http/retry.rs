@@ -21,9 +21,8 @@ fn a_kept_connection_that_turns_out_closed_costs_nobody_a_request() {
         ("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", 200),
         ("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", 200),
         ("PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", 200),
-        // Nothing of a body was read, and nothing was answered.
-        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", 200),
         // The backend may have acted on it.
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", 502),
         ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", 502),
     ] {
         let (gateway, backend) = talk(forgetful);
