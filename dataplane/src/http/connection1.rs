@@ -40,27 +40,46 @@ pub(crate) async fn serve_http1(conn: Conn, inbound: Arc<Inbound>) {
                 _ = clock.expired(timer.as_mut()) => return farewell(&conn).await,
             }
         }
-        let mut down = match read_request(&conn, next, &scope, &clock, timer.as_mut()).await {
-            Ok(Some(down)) => down,
-            Ok(None) => return,
-            Err(fault) => return refuse(&conn, &fault, &scope).await,
-        };
-        left -= 1;
-        if left == 0 || scope.inbound.drain.has_begun() {
-            down.close();
-        }
         // Boxed: a connection is idle for most of its life, and this is most of its size.
-        now = Box::pin(serve(&mut down, &scope, &clock, timer.as_mut())).await;
-        let Down::H1(down) = down else { return };
-        match down.after() {
-            After::Keep => {}
-            After::Close => return linger(&conn).await,
-            After::Reset => return,
-        }
-        // pingora gives back what it has read of a request that was sent ahead.
-        let Ok(Some(reusable)) = down.into_session().reuse().await else { return };
-        next = reusable.into_parts().1.unwrap_or_default();
+        let exchanged = Box::pin(exchange(&conn, next, &scope, &clock, timer.as_mut(), &mut left)).await;
+        let Some(kept) = exchanged else { return };
+        (next, now) = kept;
     }
+}
+
+/// One request and its answer. What was read of a next request, and when this one ended, if there can be another.
+async fn exchange(
+    conn: &Conn,
+    next: BytesMut,
+    scope: &Scope,
+    clock: &Clock,
+    mut timer: Pin<&mut Sleep>,
+    left: &mut u32,
+) -> Option<(BytesMut, Instant)> {
+    let mut down = match read_request(conn, next, scope, clock, timer.as_mut()).await {
+        Ok(down) => down?,
+        Err(fault) => {
+            refuse(conn, &fault, scope).await;
+            return None;
+        }
+    };
+    *left -= 1;
+    if *left == 0 || scope.inbound.drain.has_begun() {
+        down.close();
+    }
+    let now = serve(&mut down, scope, clock, timer).await;
+    let Down::H1(down) = down else { return None };
+    match down.after() {
+        After::Keep => {}
+        After::Close => {
+            linger(conn).await;
+            return None;
+        }
+        After::Reset => return None,
+    }
+    // pingora gives back what it has read of a request that was sent ahead.
+    let reusable = down.into_session().reuse().await.ok()??;
+    Some((reusable.into_parts().1.unwrap_or_default(), now))
 }
 
 /// The requests a connection may carry: about the limit, so that clients do not all come back at once.
