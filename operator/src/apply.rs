@@ -15,7 +15,7 @@ use postern_translate::api::Gateway;
 use postern_translate::workload::{self, CA_KEY, CONTROLLER_ANNOTATION, Workload};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::MANAGER;
 use crate::observe::Obstacles;
@@ -27,6 +27,8 @@ use crate::watch::Seen;
 const APPLIED: &str = "postern.dev/applied";
 /// How long what we wrote is waited for, before it is taken for lost.
 const COMES_BACK: Duration = Duration::from_secs(5);
+/// How long one object may take, before it is left for the next round.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// How many Gateways are worked on at once.
 const AT_ONCE: usize = 8;
 
@@ -56,7 +58,7 @@ enum Trouble {
     /// The API server does not take it.
     Refused(String),
     /// It may work the next time.
-    Failed(kube::Error),
+    Failed,
 }
 
 impl Applier {
@@ -132,8 +134,8 @@ impl Applier {
                         obstacles.insert(gateway.clone(), format!("{kind} `{object}` cannot be made: {why}"));
                         again = true;
                     }
-                    Err(Trouble::Failed(error)) => {
-                        tracing::warn!(kind, %object, %error, "cannot apply, will try again");
+                    Err(Trouble::Failed) => {
+                        tracing::warn!(kind, %object, "cannot apply, will try again");
                         again = true;
                     }
                 }
@@ -151,7 +153,8 @@ impl Applier {
     ) -> Vec<(Name, Result<Option<(Option<String>, String, Instant)>, Trouble>)> {
         let mut results = Vec::new();
         for wanted in objects(workload, ca) {
-            let result = self.object(seen, gateway, &wanted).await;
+            let done = timeout(PATIENCE, self.object(seen, gateway, &wanted)).await;
+            let result = done.unwrap_or(Err(Trouble::Failed));
             results.push(((wanted.kind, wanted.key), result));
         }
         results
@@ -182,7 +185,8 @@ impl Applier {
         let api = self.api(resource, &wanted.key.namespace);
         if present.is_none() {
             // What is not labelled as ours is not watched.
-            let there = api.get_metadata_opt(&wanted.key.name).await.map_err(Trouble::Failed)?;
+            let there =
+                api.get_metadata_opt(&wanted.key.name).await.map_err(|error| failed(wanted, &error))?;
             if there.is_some_and(|there| !workload::is_of(&there.metadata, gateway)) {
                 return Err(Trouble::Foreign);
             }
@@ -200,7 +204,7 @@ impl Applier {
                     kube::Error::Api(status) if matches!(status.code, 400 | 403 | 422) => {
                         Trouble::Refused(status.message)
                     }
-                    error => Trouble::Failed(error),
+                    error => failed(wanted, &error),
                 })
             }
         }
@@ -255,6 +259,11 @@ impl Applier {
     fn count(&self, kind: &'static str, result: &'static str) {
         self.telemetry.workload_writes.get_or_create(&Write { kind, result }).inc();
     }
+}
+
+fn failed(wanted: &Wanted, error: &kube::Error) -> Trouble {
+    tracing::debug!(kind = wanted.kind, object = %wanted.key, %error, "no answer that says whether it can be");
+    Trouble::Failed
 }
 
 /// The objects of a workload, in the order in which they need each other.

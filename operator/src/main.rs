@@ -9,11 +9,15 @@ mod describe;
 mod discover;
 mod events;
 mod failure;
+#[cfg(test)]
+mod fake;
 mod input;
 mod leader;
 mod merge;
 mod observe;
 mod output;
+#[cfg(test)]
+mod scenarios;
 mod settings;
 mod source;
 mod stamp;

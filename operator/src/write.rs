@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::MANAGER;
 use crate::events::{Events, News};
@@ -27,6 +27,8 @@ use crate::translation::Current;
 
 /// How many writes are under way at once.
 const AT_ONCE: usize = 8;
+/// How long one write may take, before it is left for the next round.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// How often one write is tried while others get in between.
 const TRIES: u32 = 5;
 
@@ -115,7 +117,12 @@ impl Writer {
         let this = &*self;
         let outcomes = stream::iter(jobs).map(|job| async move {
             // What was true when the first was written may not be any more.
-            let outcome = if *leads.borrow() { this.try_write(&job).await } else { Outcome::Nothing };
+            let may_write = *leads.borrow();
+            let outcome = if may_write {
+                timeout(PATIENCE, this.try_write(&job)).await.unwrap_or(Outcome::Failed)
+            } else {
+                Outcome::Nothing
+            };
             ((job.kind, job.key), outcome)
         });
         let outcomes: Vec<_> = outcomes.buffer_unordered(AT_ONCE).collect().await;
