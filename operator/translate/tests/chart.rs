@@ -32,7 +32,7 @@ fn rules() -> String {
         let resources = Vec::from_iter(resources).join(", ");
         writeln!(
             text,
-            "  - apiGroups: [{group}]\n    resources: [{resources}]\n    verbs: [get, list, watch]"
+            "- apiGroups: [{group}]\n  resources: [{resources}]\n  verbs: [get, list, watch]"
         )
         .expect("a string takes all");
     }
