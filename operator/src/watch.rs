@@ -219,7 +219,9 @@ async fn follow(
 ) {
     let api = Api::<DynamicObject>::all_with(client, &resource);
     let mut events = std::pin::pin!(watcher(api, scope(topic)).default_backoff());
+    let mut failures = 0_u32;
     while let Some(event) = events.next().await {
+        failures = if event.is_ok() { 0 } else { failures.saturating_add(1) };
         let event = match event {
             Ok(watcher::Event::Init) => Event::Began,
             Ok(watcher::Event::InitApply(object)) => Event::Listed(parse(topic, object)),
@@ -227,7 +229,12 @@ async fn follow(
             Ok(watcher::Event::Apply(object)) => Event::Set(parse(topic, object)),
             Ok(watcher::Event::Delete(object)) => Event::Removed(key(&object.metadata)),
             Err(error) => {
-                tracing::warn!(kind = topic.kind, %error, "cannot watch, will try again");
+                // A watch that ends is begun again at once; only what does not pass is worth a line.
+                if failures == 2 {
+                    tracing::warn!(kind = topic.kind, %error, "cannot watch, will try again");
+                } else {
+                    tracing::debug!(kind = topic.kind, %error, "cannot watch, will try again");
+                }
                 continue;
             }
         };

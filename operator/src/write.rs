@@ -44,8 +44,8 @@ pub struct Writer {
 
 #[derive(Clone)]
 struct Written {
-    /// The version that the write was based on.
-    base: Option<String>,
+    /// The versions that our writes were based on: whoever sees one of them has not seen the last write.
+    older: Vec<Option<String>>,
     version: Option<String>,
     status: Value,
 }
@@ -129,7 +129,11 @@ impl Writer {
         let mut failed = false;
         for (key, outcome) in outcomes {
             match outcome {
-                Outcome::Written(written) => {
+                Outcome::Written(mut written) => {
+                    if let Some(before) = self.written.remove(&key) {
+                        written.older.extend(before.older);
+                        written.older.push(before.version);
+                    }
                     self.written.insert(key, written);
                 }
                 Outcome::Nothing => {
@@ -168,9 +172,14 @@ impl Writer {
         for (key, object) in objects {
             let Some(wanted) = wanted(key) else { continue };
             let metadata = &object.metadata;
-            let ours = self.written.get(&(S::KIND, key.clone()));
-            let ours = ours.filter(|written| written.base == metadata.resource_version);
-            let change = match ours {
+            let name = (S::KIND, key.clone());
+            let ours = self.written.get(&name);
+            let ours = ours.filter(|written| written.older.contains(&metadata.resource_version)).cloned();
+            if ours.is_none() {
+                // All of ours has come back, or something newer has.
+                self.written.remove(&name);
+            }
+            let change = match &ours {
                 Some(written) => self.change(&wanted, &read::<S::Status>(written.status.clone())),
                 None => self.change(&wanted, &object.status.clone().unwrap_or_default()),
             };
@@ -181,7 +190,7 @@ impl Writer {
                 key: key.clone(),
                 resource: resource.clone(),
                 seen: metadata.resource_version.clone(),
-                version: ours.map_or_else(|| metadata.resource_version.clone(), |it| it.version.clone()),
+                version: ours.map_or_else(|| metadata.resource_version.clone(), |it| it.version),
                 generation: metadata.generation,
                 change,
                 merge: Box::new(move |present| change_of(&wanted, &read(present), &controller)),
@@ -219,8 +228,8 @@ impl Writer {
                     self.count(job.kind, "written");
                     self.events.publish(&job.reference, news).await;
                     let status = object.data["status"].take();
-                    let (base, version) = (job.seen.clone(), object.metadata.resource_version);
-                    return Outcome::Written(Written { base, version, status });
+                    let (older, version) = (vec![job.seen.clone()], object.metadata.resource_version);
+                    return Outcome::Written(Written { older, version, status });
                 }
                 Err(kube::Error::Api(status)) if status.code == 404 => return Outcome::Nothing,
                 Err(kube::Error::Api(status)) if status.code == 409 => self.count(job.kind, "conflict"),

@@ -100,7 +100,11 @@ async fn show_lead(mut leads: watch::Receiver<bool>, telemetry: Telemetry) {
 fn log(format: LogFormat) {
     let filter = tracing_subscriber::EnvFilter::builder();
     let info = tracing_subscriber::filter::LevelFilter::INFO;
-    let filter = filter.with_default_directive(info.into()).from_env_lossy();
+    let mut filter = filter.with_default_directive(info.into()).from_env_lossy();
+    // Whoever asks with it says what went wrong, and what follows from that.
+    if !std::env::var("RUST_LOG").is_ok_and(|asked| asked.contains("kube")) {
+        filter = filter.add_directive("kube_client=off".parse().expect("a directive"));
+    }
     let lines =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
     match format {
