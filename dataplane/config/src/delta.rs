@@ -70,7 +70,7 @@ pub struct Contents {
     /// The configuration.
     pub config: Arc<Config>,
     /// The digests of its resources.
-    pub inventory: Inventory,
+    pub inventory: Arc<Inventory>,
     /// Its version.
     pub version: Version,
 }
@@ -87,7 +87,7 @@ impl Contents {
         if delta.is_empty() {
             return self.clone();
         }
-        let mut inventory = self.inventory.clone();
+        let mut inventory = Inventory::clone(&self.inventory);
         for key in &delta.removed {
             inventory.remove(key);
         }
@@ -96,7 +96,7 @@ impl Contents {
         }
         let mut config = Config::clone(&self.config);
         config.apply(delta);
-        Self { config: Arc::new(config), version: Version::of(&inventory), inventory }
+        Self { config: Arc::new(config), version: Version::of(&inventory), inventory: Arc::new(inventory) }
     }
 
     /// What someone who holds `held` has to change to come here.
@@ -111,7 +111,7 @@ impl Contents {
 impl Default for Contents {
     fn default() -> Self {
         let inventory = Inventory::new();
-        Self { config: Arc::default(), version: Version::of(&inventory), inventory }
+        Self { config: Arc::default(), version: Version::of(&inventory), inventory: Arc::new(inventory) }
     }
 }
 

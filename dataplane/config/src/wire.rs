@@ -8,13 +8,7 @@ use bytes::Bytes;
 
 use crate::delta::{Contents, Delta, Digest, Inventory, Resource, ResourceKey, Version};
 
-#[expect(
-    missing_docs,
-    unused_qualifications,
-    clippy::allow_attributes,
-    clippy::wildcard_imports,
-    reason = "generated"
-)]
+#[expect(missing_docs, unused_qualifications, clippy::allow_attributes, reason = "generated")]
 mod generated {
     include!("../proto/generated.rs");
 }
