@@ -5,10 +5,13 @@
 //! started with. [`Plane::drain`] is the end of the story.
 
 mod access_log;
+pub mod admin;
 mod backend;
+mod channel;
 mod compile;
 mod drain;
 mod http;
+pub mod last_good;
 mod limits;
 mod listen;
 mod metrics;
@@ -16,6 +19,7 @@ mod report;
 mod retire;
 mod settings;
 mod state;
+mod subscribe;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -27,9 +31,11 @@ use std::time::Duration;
 pub use crate::http::{Preview, Previewed, preview};
 pub use access_log::AccessLogTo;
 use arc_swap::ArcSwap;
-pub use listen::Binds;
+pub use channel::{Broken, Channel};
+pub use listen::{Binds, check_certificate};
 use postern_config::{CertificateKey, Config};
 pub use settings::{Limits, Settings};
+pub use subscribe::Subscriber;
 
 use crate::access_log::AccessLog;
 use crate::compile::Compiler;

@@ -13,6 +13,7 @@ pub(crate) use accept::{Accepted, Acceptor, serve};
 pub use bind::Binds;
 pub(crate) use bind::Ports;
 pub(crate) use stream::Conn;
+pub use tls::check_certificate;
 pub(crate) use tls::{Certificates, TlsPort};
 
 use crate::Shared;

@@ -117,6 +117,13 @@ fn same(a: &Arc<Certificate>, b: &Arc<Certificate>) -> bool {
     Arc::ptr_eq(a, b) || a == b
 }
 
+/// Whether a certificate can be served with its key.
+///
+/// Fails with what is wrong with it.
+pub fn check_certificate(certificate: &Certificate) -> Result<(), String> {
+    load(certificate, &rustls::crypto::ring::default_provider()).map(drop)
+}
+
 fn load(certificate: &Certificate, provider: &CryptoProvider) -> Result<CertifiedKey, String> {
     let chain = CertificateDer::pem_slice_iter(certificate.chain.as_bytes())
         .collect::<Result<Vec<_>, _>>()

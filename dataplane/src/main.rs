@@ -1,0 +1,126 @@
+//! `postern-dataplane`: the settings, the subscription, and the run of one Gateway's data plane.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Parser;
+use http::Uri;
+use postern_dataplane::admin::{self, Readiness};
+use postern_dataplane::{AccessLogTo, Binds, Channel, Plane, Settings, Subscriber, install_crypto};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Serve one Gateway as the operator says
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// Where the operator is
+    #[arg(long, env = "POSTERN_CHANNEL", value_name = "https://HOST:PORT")]
+    channel: Uri,
+    /// The certificates that the operator's is signed by
+    #[arg(long, env = "POSTERN_CA", value_name = "FILE")]
+    ca: PathBuf,
+    /// The token that says who we are
+    #[arg(long, env = "POSTERN_TOKEN", value_name = "FILE")]
+    token: PathBuf,
+    /// Keep the last good configuration in this file, keys included: it should be in memory
+    #[arg(long, env = "POSTERN_STATE", value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Serve /healthz/ready, /healthz/live and /metrics at this address
+    #[arg(long, env = "POSTERN_ADMIN", value_name = "ADDRESS:PORT", default_value = "[::]:15021")]
+    admin: SocketAddr,
+    /// Worker threads; one for each core unless given
+    #[arg(long, env = "POSTERN_WORKERS", value_name = "N")]
+    workers: Option<usize>,
+    /// The address that the ports of listeners are opened at
+    #[arg(long, env = "POSTERN_BIND", value_name = "ADDRESS", default_value_t = IpAddr::V6(Ipv6Addr::UNSPECIFIED))]
+    bind: IpAddr,
+    /// Added to the ports of listeners, for machines where low ones are taken
+    #[arg(long, env = "POSTERN_PORT_OFFSET", value_name = "N", default_value_t = 0)]
+    port_offset: u16,
+    /// Seconds that connections may take to end after a signal to end
+    #[arg(long, env = "POSTERN_DRAIN", value_name = "SECONDS", default_value_t = 15)]
+    drain: u64,
+    /// Write no access log to standard output
+    #[arg(long, env = "POSTERN_NO_ACCESS_LOG")]
+    no_access_log: bool,
+}
+
+fn main() -> ExitCode {
+    install_crypto();
+    let arguments = Arguments::parse();
+    let filter = tracing_subscriber::EnvFilter::builder();
+    let info = tracing_subscriber::filter::LevelFilter::INFO;
+    let filter = filter.with_default_directive(info.into()).from_env_lossy();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).json().init();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    match runtime.and_then(|runtime| runtime.block_on(run(arguments))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(%error, "Cannot run");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Fails when the machine gives no threads, no signals, or not the admin address.
+async fn run(arguments: Arguments) -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let drain = Duration::from_secs(arguments.drain);
+    let plane = Arc::new(Plane::start(settings(&arguments, drain))?);
+    let (readiness, ready) = watch::channel(Readiness::Starting);
+    admin::start(arguments.admin, Arc::downgrade(&plane), ready).await?;
+    let mut subscriber = Subscriber::new(Arc::clone(&plane));
+    let mut standing = subscriber.standing();
+    let channel = Channel { address: arguments.channel, ca: arguments.ca, token: arguments.token };
+    let follow = async {
+        if let Some(state) = arguments.state {
+            subscriber.keep(state).await;
+        }
+        subscriber.run(channel).await;
+    };
+    // Ready means: what is configured is served as far as it can be, even if that is nothing.
+    let report = async {
+        if standing.wait_for(|standing| standing.version.is_some()).await.is_ok() {
+            readiness.send_replace(Readiness::Ready);
+        }
+        std::future::pending::<()>().await
+    };
+    tokio::select! {
+        () = follow => {}
+        () = report => {}
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    tracing::info!("Ending");
+    readiness.send_replace(Readiness::Leaving);
+    // The subscriber is gone by now; a scrape that is under way holds the plane for a moment.
+    let mut held = Some(plane);
+    while let Some(plane) = held.take() {
+        match Arc::try_unwrap(plane) {
+            Ok(plane) => plane.drain(drain).await,
+            Err(plane) => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                held = Some(plane);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn settings(arguments: &Arguments, drain: Duration) -> Settings {
+    let defaults = Settings::default();
+    Settings {
+        workers: arguments.workers.unwrap_or(defaults.workers).max(1),
+        binds: Binds { ip: arguments.bind, offset: arguments.port_offset, ..Binds::default() },
+        access_log: if arguments.no_access_log { AccessLogTo::Off } else { AccessLogTo::Stdout },
+        drain,
+        ..defaults
+    }
+}
