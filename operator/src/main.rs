@@ -2,20 +2,24 @@
 
 mod apply;
 mod asked;
+mod authority;
 mod cmd;
 mod columns;
 mod conditions;
 mod describe;
 mod discover;
+mod editions;
 mod events;
 mod failure;
 #[cfg(test)]
 mod fake;
+mod identity;
 mod input;
 mod leader;
 mod merge;
 mod observe;
 mod output;
+mod push;
 #[cfg(test)]
 mod scenarios;
 mod settings;

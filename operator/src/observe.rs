@@ -1,6 +1,6 @@
 //! What the world answered: addresses of Services, ready pods, and what data planes acknowledged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kube::api::DynamicObject;
 use postern_config::ObjectKey;
@@ -17,6 +17,8 @@ pub struct Acknowledged {
     pub generation: Option<i64>,
     /// Listeners that could not be opened, with the reason.
     pub failed_listeners: BTreeMap<String, String>,
+    /// What they did not take, each with the reason: they keep what they had.
+    pub refused: BTreeSet<String>,
 }
 
 /// What data planes acknowledged, by Gateway.

@@ -102,6 +102,16 @@ impl Settings {
         &self.channel_service[..end]
     }
 
+    /// The names that data planes may know this operator by.
+    pub fn channel_names(&self) -> Vec<String> {
+        let host = self.channel_service.rsplit_once(':').map_or(&*self.channel_service, |(host, _)| host);
+        let mut names = vec![host.to_owned()];
+        if host.ends_with(".svc") {
+            names.push(format!("{host}.cluster.local"));
+        }
+        names
+    }
+
     /// The name of the Lease.
     pub fn lease(&self) -> &str {
         self.lease.as_deref().unwrap_or_else(|| self.own_name())

@@ -4,15 +4,19 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use kube::{Client, Config};
+use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::apply::Applier;
+use crate::authority::Keeper;
 use crate::events::Events;
 use crate::failure::{Failure, Message, Verdict};
+use crate::identity::TokenReviews;
 use crate::leader::Election;
 use crate::observe::{Acknowledgements, Obstacles};
+use crate::push;
 use crate::settings::{LogFormat, Settings};
 use crate::telemetry::{self, Telemetry};
 use crate::translation::{self, Inputs, Outputs};
@@ -38,20 +42,31 @@ async fn operate(settings: Settings) -> Result<Verdict, Failure> {
     let (current_to, current) = watch::channel(None);
     let (translations_to, translations) = watch::channel(None);
     let (obstacles_to, obstacles) = watch::channel(Obstacles::new());
-    let (_acknowledged_to, acknowledged) = watch::channel(Acknowledgements::new());
-    let (_ca_to, ca) = watch::channel(None);
+    let (acknowledged_to, acknowledged) = watch::channel(Acknowledgements::new());
+    let (ca_to, ca) = watch::channel(None);
+    let (tls_to, tls) = watch::channel(None);
     let (leads_to, leads) = watch::channel(!settings.leader_election);
     let (stop_to, stop) = watch::channel(false);
 
     let bound = telemetry::serve(settings.admin, telemetry.clone(), translations).await;
     let bound =
         bound.map_err(|error| failed(&format!("cannot serve --admin at {}", settings.admin), error))?;
+    let channel = TcpListener::bind(settings.channel_address).await.map_err(|error| {
+        failed(&format!("cannot serve --channel-address at {}", settings.channel_address), error)
+    })?;
     tracing::info!(admin = %bound, controller = settings.controller_name, "started");
 
     tokio::spawn(cluster::run(client.clone(), seen_to, telemetry.clone()));
     let inputs = Inputs { settings: settings.of_translation(), seen, acknowledged, obstacles };
     let outputs = Outputs { current: current_to, translations: translations_to };
     tokio::spawn(translation::run(inputs, outputs, telemetry.clone()));
+
+    let secret = format!("{}-authority", settings.own_name());
+    let names = settings.channel_names();
+    let keeper = Keeper::new(client.clone(), &settings.namespace, &secret, names, leads.clone());
+    tokio::spawn(keeper.run(tls_to, ca_to));
+    let reviews = TokenReviews::new(client.clone(), current.clone());
+    tokio::spawn(push::serve(channel, tls, reviews, current.clone(), acknowledged_to));
 
     let applier = Applier::new(client.clone(), &settings.controller_name, telemetry.clone());
     tokio::spawn(applier.run(current.clone(), leads.clone(), ca, obstacles_to));

@@ -1,0 +1,200 @@
+//! What each Gateway's data planes should have, and which of them have it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use postern_config::ObjectKey;
+use postern_config::delta::{Contents, Version};
+use postern_config::wire::Standing;
+use tokio::sync::watch;
+
+use crate::observe::{Acknowledged, Acknowledgements};
+use crate::translation::Current;
+
+/// What the data planes of one Gateway should have.
+#[derive(Clone, Debug, Default)]
+pub struct Edition {
+    /// The configuration.
+    pub contents: Contents,
+    /// The generation of the Gateway that it was made from.
+    pub generation: Option<i64>,
+}
+
+/// What all of them should have; nothing before the cluster is known.
+pub type Editions = Option<BTreeMap<ObjectKey, Arc<Edition>>>;
+
+/// The data planes that are connected, and what they have.
+#[derive(Debug)]
+pub struct Tracker {
+    gateways: Mutex<BTreeMap<ObjectKey, Tracked>>,
+    acknowledged: watch::Sender<Acknowledgements>,
+}
+
+#[derive(Debug, Default)]
+struct Tracked {
+    peers: BTreeMap<u64, Standing>,
+    /// The latest versions with the newest generation that each stands for, newest last.
+    versions: VecDeque<(Version, Option<i64>)>,
+    listeners: BTreeMap<String, u16>,
+    next: u64,
+}
+
+/// One connected data plane. It is no longer counted when this is dropped.
+#[derive(Debug)]
+pub struct Peer {
+    tracker: Arc<Tracker>,
+    gateway: ObjectKey,
+    number: u64,
+}
+
+/// Versions that are remembered: a data plane that is further behind is behind, whatever it has.
+const REMEMBERED: usize = 64;
+/// Streams that one Gateway may have.
+const MOST: usize = 256;
+
+/// Makes an edition of every plan until the operator ends. What did not change is taken over.
+pub async fn publish(
+    mut current: watch::Receiver<Option<Arc<Current>>>,
+    editions: watch::Sender<Editions>,
+    tracker: Arc<Tracker>,
+) {
+    loop {
+        let newest = current.borrow_and_update().clone();
+        if let Some(newest) = newest {
+            let before = editions.borrow().clone();
+            let made = tokio::task::spawn_blocking(move || renewed(before.as_ref(), &newest)).await;
+            if let Ok((made, true)) = made {
+                tracker.expect(&made);
+                editions.send_replace(Some(made));
+            }
+        }
+        if current.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The editions of now, and whether they differ from those before.
+fn renewed(
+    before: Option<&BTreeMap<ObjectKey, Arc<Edition>>>,
+    current: &Current,
+) -> (BTreeMap<ObjectKey, Arc<Edition>>, bool) {
+    let mut changed = before.is_none_or(|before| before.len() != current.translation.plans.len());
+    let mut editions = BTreeMap::new();
+    for (key, plan) in &current.translation.plans {
+        let gateway = current.seen.objects.gateways.get(key);
+        let generation = gateway.and_then(|gateway| gateway.metadata.generation);
+        let old = before.and_then(|before| before.get(key)).cloned().unwrap_or_default();
+        let contents = old.contents.renewed(&plan.config);
+        let is_same = contents.version == old.contents.version && generation == old.generation;
+        let is_known = before.is_some_and(|before| before.contains_key(key));
+        changed |= !is_same || !is_known;
+        let edition = if is_same { old } else { Arc::new(Edition { contents, generation }) };
+        editions.insert(key.clone(), edition);
+    }
+    (editions, changed)
+}
+
+impl Tracker {
+    /// Nobody is connected yet. What data planes say goes to `acknowledged`.
+    pub fn new(acknowledged: watch::Sender<Acknowledgements>) -> Arc<Self> {
+        Arc::new(Self { gateways: Mutex::default(), acknowledged })
+    }
+
+    /// Counts a data plane of a Gateway; `None` when there are too many.
+    pub fn join(self: &Arc<Self>, gateway: &ObjectKey) -> Option<Peer> {
+        let mut gateways = self.gateways.lock().unwrap_or_else(PoisonError::into_inner);
+        let tracked = gateways.entry(gateway.clone()).or_default();
+        if tracked.peers.len() >= MOST {
+            return None;
+        }
+        let number = tracked.next;
+        tracked.next += 1;
+        tracked.peers.insert(number, Standing::default());
+        drop(gateways);
+        Some(Peer { tracker: Arc::clone(self), gateway: gateway.clone(), number })
+    }
+
+    /// From now on, these editions are what there should be.
+    fn expect(&self, editions: &BTreeMap<ObjectKey, Arc<Edition>>) {
+        let mut gateways = self.gateways.lock().unwrap_or_else(PoisonError::into_inner);
+        for (key, edition) in editions {
+            let tracked = gateways.entry(key.clone()).or_default();
+            let version = &edition.contents.version;
+            tracked.versions.retain(|(old, _)| old != version);
+            tracked.versions.push_back((version.clone(), edition.generation));
+            if tracked.versions.len() > REMEMBERED {
+                tracked.versions.pop_front();
+            }
+            let listeners = edition.contents.config.listeners.iter();
+            tracked.listeners = listeners.map(|(name, listener)| (name.clone(), listener.port)).collect();
+        }
+        gateways.retain(|key, tracked| editions.contains_key(key) || !tracked.peers.is_empty());
+        drop(gateways);
+        self.tell();
+    }
+
+    /// Says what is acknowledged now, if that is news.
+    fn tell(&self) {
+        let gateways = self.gateways.lock().unwrap_or_else(PoisonError::into_inner);
+        let now: Acknowledgements = gateways
+            .iter()
+            .filter_map(|(key, tracked)| Some((key.clone(), tracked.acknowledged()?)))
+            .collect();
+        // Under the lock, so that what is said last is what is so.
+        self.acknowledged.send_if_modified(|said| {
+            let is_news = *said != now;
+            *said = now;
+            is_news
+        });
+    }
+}
+
+impl Tracked {
+    /// What all data planes that serve something have; `None` while none does.
+    fn acknowledged(&self) -> Option<Acknowledged> {
+        let serving = || self.peers.values().filter(|peer| peer.version.is_some());
+        serving().next()?;
+        let generation = |peer: &Standing| {
+            let known = self.versions.iter().find(|(version, _)| Some(version) == peer.version.as_ref());
+            known.and_then(|(_, generation)| *generation)
+        };
+        let failed = serving().flat_map(|peer| &peer.failed);
+        let failed: BTreeMap<u16, &String> = failed.map(|(port, why)| (*port, why)).collect();
+        let listeners = self.listeners.iter();
+        let failed_listeners = listeners
+            .filter_map(|(name, port)| Some((name.clone(), failed.get(port)?.to_string())))
+            .collect();
+        let refused: BTreeSet<String> =
+            serving().flat_map(|peer| &peer.refused).map(|(key, why)| format!("{key}: {why}")).collect();
+        // One that has something unknown is behind by an unknown distance: `None` is less than all.
+        Some(Acknowledged {
+            generation: serving().map(generation).min().flatten(),
+            failed_listeners,
+            refused,
+        })
+    }
+}
+
+impl Peer {
+    /// Takes down what the data plane says of itself.
+    pub fn report(&self, standing: Standing) {
+        let mut gateways = self.tracker.gateways.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(peer) = gateways.get_mut(&self.gateway).and_then(|it| it.peers.get_mut(&self.number)) {
+            *peer = standing;
+        }
+        drop(gateways);
+        self.tracker.tell();
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let mut gateways = self.tracker.gateways.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tracked) = gateways.get_mut(&self.gateway) {
+            tracked.peers.remove(&self.number);
+        }
+        drop(gateways);
+        self.tracker.tell();
+    }
+}
