@@ -30,11 +30,8 @@ fn rules() -> String {
     for (group, resources) in groups {
         let group = if group.is_empty() { r#""""# } else { group };
         let resources = Vec::from_iter(resources).join(", ");
-        writeln!(
-            text,
-            "- apiGroups: [{group}]\n  resources: [{resources}]\n  verbs: [get, list, watch]"
-        )
-        .expect("a string takes all");
+        writeln!(text, "- apiGroups: [{group}]\n  resources: [{resources}]\n  verbs: [get, list, watch]")
+            .expect("a string takes all");
     }
     text
 }
