@@ -1,13 +1,18 @@
 //! What authors of objects are told once: Events on the object that they edit, when a condition of it changes.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use postern_translate::api::{Condition, ConditionStatus};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 
-/// Publishes Events. What cannot be published is lost: the conditions say it, too.
+/// Publishes Events beside the work that they tell of. What cannot be published, or not soon, is lost: the conditions say
+/// it, too.
 #[derive(Clone)]
-pub struct Events(Recorder);
+pub struct Events(mpsc::Sender<(ObjectReference, News)>);
 
 /// A condition that has become good or bad.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -17,6 +22,10 @@ pub struct News {
     message: String,
 }
 
+/// How long one Event may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How many Events wait to be published; an API server that is slow gets no more.
+const WAITING: usize = 1_000;
 /// The longest note, in bytes (events.k8s.io/v1).
 const LONGEST: usize = 1_000;
 
@@ -33,27 +42,41 @@ impl News {
 }
 
 impl Events {
-    /// Publishes with this client in the name of this controller's replica.
+    /// Publishes with this client in the name of this controller's replica, until the last clone is gone.
     pub fn new(client: Client, controller: &str, instance: &str) -> Self {
         let reporter = Reporter { controller: controller.into(), instance: Some(instance.into()) };
-        Self(Recorder::new(client, reporter))
+        let recorder = Recorder::new(client, reporter);
+        let (sender, mut waiting) = mpsc::channel(WAITING);
+        tokio::spawn(async move {
+            while let Some((about, news)) = waiting.recv().await {
+                publish(&recorder, &about, news).await;
+            }
+        });
+        Self(sender)
     }
 
     /// Publishes what is new about an object.
-    pub async fn publish(&self, about: &ObjectReference, news: Vec<News>) {
-        for News { is_good, reason, mut message } in news {
-            message.truncate(message.floor_char_boundary(LONGEST));
-            let event = Event {
-                type_: if is_good { EventType::Normal } else { EventType::Warning },
-                reason,
-                note: Some(message),
-                action: "Translate".into(),
-                secondary: None,
-            };
-            if let Err(error) = self.0.publish(&event, about).await {
-                tracing::debug!(%error, "cannot publish an Event");
-            }
+    pub fn publish(&self, about: &ObjectReference, news: Vec<News>) {
+        for news in news {
+            let _ = self.0.try_send((about.clone(), news));
         }
+    }
+}
+
+async fn publish(recorder: &Recorder, about: &ObjectReference, news: News) {
+    let News { is_good, reason, mut message } = news;
+    message.truncate(message.floor_char_boundary(LONGEST));
+    let event = Event {
+        type_: if is_good { EventType::Normal } else { EventType::Warning },
+        reason,
+        note: Some(message),
+        action: "Translate".into(),
+        secondary: None,
+    };
+    match timeout(PATIENCE, recorder.publish(&event, about)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "cannot publish an Event"),
+        Err(_) => tracing::debug!("cannot publish an Event in time"),
     }
 }
 

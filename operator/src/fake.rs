@@ -121,9 +121,11 @@ impl Cluster {
         self.state().meddle = Some(Box::new(meddle));
     }
 
-    /// Answers nothing but errors.
+    /// Ends all watches, and answers nothing but errors while it is down.
     pub fn down(&self, is_down: bool) {
-        self.state().is_down = is_down;
+        let mut state = self.state();
+        state.is_down = is_down;
+        state.watches.clear();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -176,7 +178,10 @@ impl State {
                 let key = [(*plural).to_owned(), namespace.into(), name];
                 ok(&self.store(key, body))
             }
-            [] if query.contains("watch=true") => self.watch(plural, made_only),
+            [] if query.contains("watch=true") => {
+                let from = query.split('&').find_map(|part| part.strip_prefix("resourceVersion="));
+                self.watch(plural, made_only, from == Some(&self.version.to_string()))
+            }
             [] => self.list(plural, made_only),
             [name, sub @ ..] => {
                 let key = [(*plural).to_owned(), namespace.into(), (*name).to_owned()];
@@ -273,7 +278,17 @@ impl State {
         });
     }
 
-    fn watch(&mut self, plural: &str, made_only: bool) -> Response<BoxBody<Bytes, Infallible>> {
+    fn watch(
+        &mut self,
+        plural: &str,
+        made_only: bool,
+        is_newest: bool,
+    ) -> Response<BoxBody<Bytes, Infallible>> {
+        if !is_newest {
+            // It remembers no history.
+            let status = json!({ "kind": "Status", "status": "Failure", "message": "too old", "reason": "Expired", "code": 410 });
+            return ok(&json!({ "type": "ERROR", "object": status }));
+        }
         let (sender, receiver) = mpsc::unbounded_channel();
         self.watches.push((plural.into(), made_only, sender));
         let lines =

@@ -283,6 +283,32 @@ async fn a_kind_is_picked_up_when_it_is_installed_and_dropped_when_it_is_removed
     running.until("it is not attached any more", attached(1)).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_happens_while_the_api_server_is_away_is_seen_when_it_is_back() {
+    let cluster = Cluster::default();
+    cluster.put(SHOP);
+    let running = start(&cluster);
+    running.until("the route is accepted", |it| parents(it).len() == 1).await;
+    running.at_rest().await;
+    cluster.down(true);
+    cluster.change("gateways", "shop", "web", |it| it["spec"]["listeners"][0]["port"] = 8080.into());
+    cluster.remove("httproutes", "shop", "app");
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(cluster.written(), Vec::<String>::new());
+    cluster.down(false);
+    sleep(Duration::from_secs(60)).await;
+    running
+        .until("the Service follows", |it| {
+            it.get("services", "shop", "web-postern")["spec"]["ports"][0]["port"] == 8080
+        })
+        .await;
+    running
+        .until("the route is not counted any more", |it| {
+            it.get("gateways", "shop", "web")["status"]["listeners"][0]["attachedRoutes"] == 0
+        })
+        .await;
+}
+
 #[tokio::test]
 async fn a_route_whose_gateway_is_gone_has_no_entry_of_ours() {
     let cluster = Cluster::default();

@@ -28,7 +28,7 @@ use crate::translation::Current;
 /// How many writes are under way at once.
 const AT_ONCE: usize = 8;
 /// How long one write may take, before it is left for the next round.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How often one write is tried while others get in between.
 const TRIES: u32 = 5;
 
@@ -226,7 +226,7 @@ impl Writer {
             match api.patch_status(&key.name, &params, &Patch::Merge(&body)).await {
                 Ok(mut object) => {
                     self.count(job.kind, "written");
-                    self.events.publish(&job.reference, news).await;
+                    self.events.publish(&job.reference, news);
                     let status = object.data["status"].take();
                     let (older, version) = (vec![job.seen.clone()], object.metadata.resource_version);
                     return Outcome::Written(Written { older, version, status });
