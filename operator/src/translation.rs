@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use postern_config::ObjectKey;
 use postern_translate::api::{Condition, ConditionStatus};
-use postern_translate::snapshot::{Settings, Snapshot};
+use postern_translate::snapshot::{Observed, Settings, Snapshot};
 use postern_translate::{Note, Translation, translate};
 use tokio::sync::watch;
 
@@ -47,6 +47,7 @@ pub struct Outputs {
 /// Translates after every change until an input ends.
 pub async fn run(mut inputs: Inputs, outputs: Outputs, telemetry: Telemetry) {
     let mut notes = BTreeSet::new();
+    let mut last: Option<(u64, Observed, Arc<Translation>)> = None;
     loop {
         tokio::select! {
             changed = inputs.seen.changed() => if changed.is_err() { return },
@@ -54,14 +55,21 @@ pub async fn run(mut inputs: Inputs, outputs: Outputs, telemetry: Telemetry) {
             changed = inputs.obstacles.changed() => if changed.is_err() { return },
         }
         let Some(seen) = inputs.seen.borrow_and_update().clone() else { continue };
+        let observed =
+            observed(&seen, &inputs.acknowledged.borrow_and_update(), &inputs.obstacles.borrow_and_update());
+        // Our own statuses come back as changes; nothing new follows from them.
+        if let Some((revision, known, translation)) = &last
+            && *revision == seen.revision
+            && *known == observed
+        {
+            let translation = translation.clone();
+            outputs.current.send_replace(Some(Arc::new(Current { seen, translation })));
+            continue;
+        }
         let snapshot = Snapshot {
             objects: seen.objects.clone(),
             settings: inputs.settings.clone(),
-            observed: observed(
-                &seen,
-                &inputs.acknowledged.borrow_and_update(),
-                &inputs.obstacles.borrow_and_update(),
-            ),
+            observed: observed.clone(),
         };
         let began = Instant::now();
         let task = tokio::task::spawn_blocking(move || guarded(snapshot));
@@ -75,6 +83,7 @@ pub async fn run(mut inputs: Inputs, outputs: Outputs, telemetry: Telemetry) {
         tell(&translation.notes, &mut notes);
         count(&translation, &telemetry);
         let translation = Arc::new(translation);
+        last = Some((seen.revision, observed, translation.clone()));
         outputs.translations.send_replace(Some(translation.clone()));
         outputs.current.send_replace(Some(Arc::new(Current { seen, translation })));
     }

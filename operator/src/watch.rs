@@ -23,6 +23,8 @@ use crate::telemetry::Telemetry;
 /// Everything that was seen, at one instant.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
+    /// Grows with every change of `objects` that is more than a status.
+    pub revision: u64,
     /// What users wrote.
     pub objects: ObjectSet,
     /// What we made, by kind and key.
@@ -179,6 +181,9 @@ impl Collector {
     fn set(&mut self, topic: Topic, object: Parsed) {
         match object {
             Parsed::Object(object) => {
+                if !self.seen.objects.is_as_before(&object) {
+                    self.seen.revision += 1;
+                }
                 self.seen.objects.insert(object);
             }
             Parsed::Made(key, object) => {
@@ -192,6 +197,7 @@ impl Collector {
         if topic.made {
             self.seen.made.remove(&(topic.kind, key));
         } else {
+            self.seen.revision += 1;
             self.seen.objects.remove(topic.kind, &key);
         }
     }
@@ -200,6 +206,7 @@ impl Collector {
         if topic.made {
             self.seen.made.retain(|(kind, _), _| *kind != topic.kind);
         } else {
+            self.seen.revision += 1;
             self.seen.objects.clear(topic.kind);
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use postern_config::ObjectKey;
 use serde::Deserialize;
 
@@ -35,6 +36,17 @@ macro_rules! kinds {
             pub fn insert(&mut self, object: AnyObject) -> bool {
                 match object {
                     $(AnyObject::$type(object) => self.$field.insert(key(&object.metadata), object).is_some(),)+
+                }
+            }
+
+            /// Whether an object is as it was, but for its status and what the API server keeps for itself. Translation makes the
+            /// same of both.
+            pub fn is_as_before(&self, object: &AnyObject) -> bool {
+                match object {
+                    $(AnyObject::$type(object) => {
+                        let before = self.$field.get(&key(&object.metadata));
+                        before.is_some_and(|before| is_same(&before.metadata, &object.metadata))
+                    })+
                 }
             }
 
@@ -99,8 +111,17 @@ pub struct KindInfo {
     pub versions: &'static [&'static str],
 }
 
+/// Whether all that a user can change is the same: a spec does not change without the generation, where there is one.
+fn is_same(before: &ObjectMeta, after: &ObjectMeta) -> bool {
+    after.generation.is_some()
+        && before.generation == after.generation
+        && before.uid == after.uid
+        && before.labels == after.labels
+        && before.annotations == after.annotations
+}
+
 /// The key of an object by its metadata.
-pub fn key(metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> ObjectKey {
+pub fn key(metadata: &ObjectMeta) -> ObjectKey {
     ObjectKey::new(metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
 

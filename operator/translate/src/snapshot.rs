@@ -89,7 +89,7 @@ impl Default for Settings {
 }
 
 /// What data planes and the network answered, by Gateway.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum Observed {
     /// Nobody was asked: statuses are those of a data plane that serves everything it is given, at 127.0.0.1.
     #[default]
