@@ -65,7 +65,9 @@ impl Channel {
     }
 
     /// The token, as a request carries it.
-    pub(crate) fn credential(&self) -> Result<MetadataValue<Ascii>, Broken> {
+    ///
+    /// Fails when the file cannot be read, or holds something else.
+    pub fn credential(&self) -> Result<MetadataValue<Ascii>, Broken> {
         let wrong = |error| Broken::File { path: self.token.clone(), error };
         let token = std::fs::read_to_string(&self.token).map_err(wrong)?;
         let value = MetadataValue::try_from(format!("Bearer {}", token.trim()));
@@ -75,7 +77,9 @@ impl Channel {
     }
 
     /// Connects to one of the operator's addresses.
-    pub(crate) async fn connect(
+    ///
+    /// Fails when nobody is there, or its certificate is not signed by a CA of the file.
+    pub async fn connect(
         &self,
         address: SocketAddr,
     ) -> Result<ConfigClient<tonic::transport::Channel>, Broken> {

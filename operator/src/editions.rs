@@ -32,7 +32,8 @@ pub struct Tracker {
 
 #[derive(Debug, Default)]
 struct Tracked {
-    peers: BTreeMap<u64, Standing>,
+    /// Each with its pod, which has one stream here: another is what is left of a connection that broke.
+    peers: BTreeMap<u64, (String, Standing)>,
     /// The latest versions with the newest generation that each stands for, newest last.
     versions: VecDeque<(Version, Option<i64>)>,
     listeners: BTreeMap<String, u16>,
@@ -101,16 +102,17 @@ impl Tracker {
         Arc::new(Self { gateways: Mutex::default(), acknowledged })
     }
 
-    /// Counts a data plane of a Gateway; `None` when there are too many.
-    pub fn join(self: &Arc<Self>, gateway: &ObjectKey) -> Option<Peer> {
+    /// Counts a data plane of a Gateway, in place of what its pod had before; `None` when there are too many.
+    pub fn join(self: &Arc<Self>, gateway: &ObjectKey, pod: &str) -> Option<Peer> {
         let mut gateways = self.gateways.lock().unwrap_or_else(PoisonError::into_inner);
         let tracked = gateways.entry(gateway.clone()).or_default();
+        tracked.peers.retain(|_, (other, _)| pod.is_empty() || other != pod);
         if tracked.peers.len() >= MOST {
             return None;
         }
         let number = tracked.next;
         tracked.next += 1;
-        tracked.peers.insert(number, Standing::default());
+        tracked.peers.insert(number, (pod.into(), Standing::default()));
         drop(gateways);
         Some(Peer { tracker: Arc::clone(self), gateway: gateway.clone(), number })
     }
@@ -153,7 +155,7 @@ impl Tracker {
 impl Tracked {
     /// What all data planes that serve something have; `None` while none does.
     fn acknowledged(&self) -> Option<Acknowledged> {
-        let serving = || self.peers.values().filter(|peer| peer.version.is_some());
+        let serving = || self.peers.values().map(|(_, standing)| standing).filter(|it| it.version.is_some());
         serving().next()?;
         let generation = |peer: &Standing| {
             let known = self.versions.iter().find(|(version, _)| Some(version) == peer.version.as_ref());
@@ -181,7 +183,7 @@ impl Peer {
     pub fn report(&self, standing: Standing) {
         let mut gateways = self.tracker.gateways.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(peer) = gateways.get_mut(&self.gateway).and_then(|it| it.peers.get_mut(&self.number)) {
-            *peer = standing;
+            peer.1 = standing;
         }
         drop(gateways);
         self.tracker.tell();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kube::api::DynamicObject;
 use postern_config::ObjectKey;
-use postern_translate::api::Gateway;
+use postern_translate::api::{ConditionStatus, Gateway};
 use postern_translate::snapshot::{Observed, ObservedGateway};
 use postern_translate::workload;
 
@@ -30,7 +30,8 @@ pub type Obstacles = BTreeMap<ObjectKey, String>;
 /// Puts together what is known of every Gateway.
 pub fn observed(seen: &Seen, acknowledged: &Acknowledgements, obstacles: &Obstacles) -> Observed {
     let one = |(key, gateway): (&ObjectKey, &std::sync::Arc<Gateway>)| {
-        let said = acknowledged.get(key).cloned().unwrap_or_default();
+        let before = || Acknowledged { generation: programmed(gateway), ..Acknowledged::default() };
+        let said = acknowledged.get(key).cloned().unwrap_or_else(before);
         let observed = ObservedGateway {
             addresses: workload::addresses(&seen.objects, key, gateway),
             acknowledged_generation: said.generation.filter(|_| is_ready(seen, key, gateway)),
@@ -40,6 +41,14 @@ pub fn observed(seen: &Seen, acknowledged: &Acknowledgements, obstacles: &Obstac
         (key.clone(), observed)
     };
     Observed::Known(seen.objects.gateways.iter().map(one).collect())
+}
+
+/// The generation that the data planes had when the status was written. While none of them is connected, nothing says
+/// otherwise: they serve on, and an operator that starts anew takes no Gateway down.
+fn programmed(gateway: &Gateway) -> Option<i64> {
+    let conditions = &gateway.status.as_ref()?.conditions;
+    let programmed = conditions.iter().find(|condition| condition.kind == "Programmed")?;
+    programmed.observed_generation.filter(|_| programmed.status == ConditionStatus::True)
 }
 
 /// Whether a pod of the Gateway's workload is ready.

@@ -130,7 +130,7 @@ impl<A: Authenticate> ConfigService for Service<A> {
         })?;
         let Identity { gateway, pod, expires } = identity;
         let too_many = || Status::resource_exhausted("the Gateway has too many streams");
-        let peer = self.tracker.join(&gateway).ok_or_else(too_many)?;
+        let peer = self.tracker.join(&gateway, &pod).ok_or_else(too_many)?;
         tracing::info!(%gateway, pod, "A data plane subscribed");
         // At most one part waits here.
         let (updates, mut sent) = mpsc::channel(1);
@@ -287,3 +287,6 @@ impl Budget {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
