@@ -247,12 +247,11 @@ async fn observe_others(
 ) {
     let mut observers: HashMap<SocketAddr, Aborts> = HashMap::new();
     loop {
-        let mut others: BTreeSet<SocketAddr> = match *followed.borrow_and_update() {
-            Some(_) => channel.addresses().await.unwrap_or_default().into_iter().collect(),
-            None => BTreeSet::new(),
-        };
-        if let Some(followed) = *followed.borrow() {
-            others.remove(&followed);
+        let now = *followed.borrow_and_update();
+        let mut others = BTreeSet::new();
+        if let Some(now) = now {
+            others.extend(channel.addresses().await.unwrap_or_default());
+            others.remove(&now);
         }
         observers.retain(|address, task| others.contains(address) && !task.0.is_finished());
         for address in others {
