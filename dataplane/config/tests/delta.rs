@@ -65,7 +65,7 @@ proptest! {
     fn only_what_differs_is_in_it(old in config(), new in config()) {
         let delta = Contents::of(&new).since(&Contents::of(&old).inventory);
         for resource in &delta.set {
-            prop_assert_ne!(old.resource(&resource.key()).as_ref(), Some(resource));
+            prop_assert_ne!(old.resource(&resource.key()), Some(resource.clone()));
         }
         let keys = delta.set.iter().map(Resource::key).chain(delta.removed.iter().cloned());
         prop_assert_eq!(keys.collect::<BTreeSet<_>>().len(), delta.set.len() + delta.removed.len());

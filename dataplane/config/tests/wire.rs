@@ -6,11 +6,11 @@ use postern_config::delta::{Contents, Inventory};
 use postern_config::wire::{self, Holdings, Standing, Update, Updates};
 use postern_config::{Backend, BackendKey, Config, ObjectKey};
 
-/// A configuration of this many backends of about 2 KiB each.
-fn large(backends: usize) -> Contents {
+/// A configuration of this many backends with this many endpoints each.
+fn large(backends: usize, endpoints: u8) -> Contents {
     let mut config = Config::default();
     for n in 0..backends {
-        let endpoints = (0..100).map(|host| ([10, 0, 0, host], 8080).into()).collect();
+        let endpoints = (0..endpoints).map(|host| ([10, 0, 0, host], 8080).into()).collect();
         let key = BackendKey { service: ObjectKey::new("shop", format!("s{n}")), port: 80 };
         config.backends.insert(key, Arc::new(Backend { endpoints }));
     }
@@ -19,7 +19,7 @@ fn large(backends: usize) -> Contents {
 
 #[test]
 fn a_large_configuration_arrives_in_parts_and_counts_with_the_last() {
-    let contents = large(1000);
+    let contents = large(1000, 100);
     let (parts, too_large) = wire::updates(&Inventory::new(), &contents);
     assert!(parts.len() > 4 && too_large.is_empty(), "{} parts", parts.len());
     let mut updates = Updates::default();
@@ -36,7 +36,7 @@ fn a_large_configuration_arrives_in_parts_and_counts_with_the_last() {
 
 #[test]
 fn what_is_held_arrives_in_parts_too() {
-    let contents = large(20_000);
+    let contents = large(20_000, 1);
     let standing = Standing { version: Some(contents.version.clone()), ..Standing::default() };
     let parts = wire::greeting(&standing, &contents.inventory);
     assert!(parts.len() > 1, "{} parts", parts.len());
