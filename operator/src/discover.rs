@@ -43,8 +43,12 @@ pub fn start(client: Client, telemetry: Telemetry) -> mpsc::Receiver<Discovered>
                 }
                 // What is watched stays watched: an API server that is away has not lost its kinds.
                 Err(error) => {
-                    telemetry.api_available.set(0);
-                    tracing::warn!(%error, "cannot ask the API server which kinds it has, will try again");
+                    // One line for one absence.
+                    if telemetry.api_available.set(0) == 1 || last.is_none() {
+                        tracing::warn!(%error, "cannot ask the API server which kinds it has, will try again");
+                    } else {
+                        tracing::debug!(%error, "cannot ask the API server which kinds it has, will try again");
+                    }
                     AGAIN
                 }
             };

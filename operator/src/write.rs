@@ -75,7 +75,7 @@ enum Outcome {
     Written(Written),
     /// It is as wanted, gone, or has changed so that a new translation is on its way.
     Nothing,
-    Failed,
+    Failed(String),
 }
 
 impl Writer {
@@ -119,14 +119,16 @@ impl Writer {
             // What was true when the first was written may not be any more.
             let may_write = *leads.borrow();
             let outcome = if may_write {
-                timeout(PATIENCE, this.try_write(&job)).await.unwrap_or(Outcome::Failed)
+                timeout(PATIENCE, this.try_write(&job)).await.unwrap_or_else(|_| {
+                    Outcome::Failed(format!("{} `{}`: no answer in time", job.kind, job.key))
+                })
             } else {
                 Outcome::Nothing
             };
             ((job.kind, job.key), outcome)
         });
         let outcomes: Vec<_> = outcomes.buffer_unordered(AT_ONCE).collect().await;
-        let mut failed = false;
+        let mut failed = Vec::new();
         for (key, outcome) in outcomes {
             match outcome {
                 Outcome::Written(mut written) => {
@@ -139,10 +141,14 @@ impl Writer {
                 Outcome::Nothing => {
                     self.written.remove(&key);
                 }
-                Outcome::Failed => failed = true,
+                Outcome::Failed(why) => failed.push(why),
             }
         }
-        failed
+        // One line, and not one for each object while the API server is away.
+        if let Some(first) = failed.first() {
+            tracing::warn!(count = failed.len(), first, "cannot write statuses, will try again");
+        }
+        !failed.is_empty()
     }
 
     fn jobs(&mut self, current: &Current) -> Vec<Job> {
@@ -249,13 +255,12 @@ impl Writer {
             version = fresh.metadata.resource_version;
             (patch, news) = (change.patch, change.news);
         }
-        Outcome::Failed
+        Outcome::Failed(format!("{} `{key}`: others write it faster", job.kind))
     }
 
     fn failed(&self, job: &Job, error: &kube::Error) -> Outcome {
         self.count(job.kind, "failed");
-        tracing::warn!(kind = job.kind, object = %job.key, %error, "cannot write status, will try again");
-        Outcome::Failed
+        Outcome::Failed(format!("{} `{}`: {error}", job.kind, job.key))
     }
 
     fn count(&self, kind: &'static str, result: &'static str) {
