@@ -45,7 +45,7 @@ struct Arguments {
     #[arg(long, env = "POSTERN_PORT_OFFSET", value_name = "N", default_value_t = 0)]
     port_offset: u16,
     /// Seconds that connections may take to end after a signal to end
-    #[arg(long, env = "POSTERN_DRAIN", value_name = "SECONDS", default_value_t = 15)]
+    #[arg(long, env = "POSTERN_DRAIN", value_name = "SECONDS", default_value_t = 10)]
     drain: u64,
     /// Write no access log to standard output
     #[arg(long, env = "POSTERN_NO_ACCESS_LOG")]

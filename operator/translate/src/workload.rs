@@ -29,9 +29,9 @@ pub const AUDIENCE: &str = "postern";
 /// The port for readiness and metrics of a data plane.
 const ADMIN_PORT: u16 = 15_021;
 /// How long a pod serves on after it is told to end, so that nobody sends new connections to it, in seconds.
-const LEAVE: u32 = 5;
-/// How long a pod may take to end, in seconds: leaving, then draining.
-const GRACE: u32 = 25;
+const LEAVE: u32 = 3;
+/// How long a pod may take to end, in seconds: leaving, then draining. A namespace that is deleted waits for it.
+const GRACE: u32 = 15;
 
 /// The objects that run one Gateway. All are in its namespace and have the same name.
 #[derive(Clone, Debug, PartialEq)]
