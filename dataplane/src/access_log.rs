@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -152,7 +153,7 @@ impl Lines {
         if let Some(reason) = report.reason {
             text(out, "reason", reason);
         }
-        shown(out, "client.address", inbound.client.ip());
+        address(out, "client.address", inbound.client.ip(), None);
         number(out, "client.port", inbound.client.port().into());
         if let Some(tls) = &inbound.tls {
             text(out, "tls.protocol.version", tls.version);
@@ -171,7 +172,7 @@ impl Lines {
             text(out, "backend", backend);
         }
         if let Some(endpoint) = report.endpoint {
-            shown(out, "endpoint", endpoint);
+            address(out, "endpoint", endpoint.ip(), Some(endpoint.port()));
             number(out, "tries", report.tries.into());
         }
         number(out, "http.request.body.size", report.request_bytes);
@@ -198,7 +199,9 @@ impl Lines {
             self.second_text = time.strftime("{\"time\":\"%Y-%m-%dT%H:%M:%S").to_string();
         }
         self.text.extend_from_slice(self.second_text.as_bytes());
-        put(&mut self.text, format_args!(".{:03}Z\"", now.subsec_millis()));
+        self.text.push(b'.');
+        digits(&mut self.text, now.subsec_millis().into(), 3);
+        self.text.extend_from_slice(b"Z\"");
     }
 }
 
@@ -208,30 +211,52 @@ fn name(out: &mut Vec<u8>, name: &str) {
     out.extend_from_slice(b"\":");
 }
 
-fn number(out: &mut Vec<u8>, key: &str, mut value: u64) {
+fn number(out: &mut Vec<u8>, key: &str, value: u64) {
     name(out, key);
-    let mut digits = [0; 20];
+    digits(out, value, 1);
+}
+
+/// The decimal digits of a number, with zeros before it up to `width`. The general formatter takes several times as long,
+/// and this is done for every request.
+fn digits(out: &mut Vec<u8>, mut value: u64, width: usize) {
+    let mut digits = [b'0'; 20];
     let mut at = digits.len();
-    loop {
+    while value > 0 {
         at -= 1;
         digits[at] = b'0' + u8::try_from(value % 10).expect("a digit is below 10");
         value /= 10;
-        if value == 0 {
-            break;
-        }
     }
-    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(&digits[at.min(digits.len() - width)..]);
 }
 
 /// Seconds with six digits.
 fn seconds(out: &mut Vec<u8>, key: &str, value: Duration) {
     number(out, key, value.as_secs());
-    put(out, format_args!(".{:06}", value.subsec_micros()));
+    out.push(b'.');
+    digits(out, value.subsec_micros().into(), 6);
 }
 
-fn shown(out: &mut Vec<u8>, key: &str, value: impl fmt::Display) {
+/// An address, with its port if there is one.
+fn address(out: &mut Vec<u8>, key: &str, ip: IpAddr, port: Option<u16>) {
     name(out, key);
-    put(out, format_args!("\"{value}\""));
+    out.push(b'"');
+    match (ip, port) {
+        (IpAddr::V4(ip), _) => {
+            for (at, octet) in ip.octets().into_iter().enumerate() {
+                if at > 0 {
+                    out.push(b'.');
+                }
+                digits(out, octet.into(), 1);
+            }
+        }
+        (IpAddr::V6(ip), None) => put(out, format_args!("{ip}")),
+        (IpAddr::V6(ip), Some(_)) => put(out, format_args!("[{ip}]")),
+    }
+    if let Some(port) = port {
+        out.push(b':');
+        digits(out, port.into(), 1);
+    }
+    out.push(b'"');
 }
 
 fn put(out: &mut Vec<u8>, what: fmt::Arguments<'_>) {
@@ -243,13 +268,58 @@ fn put(out: &mut Vec<u8>, what: fmt::Arguments<'_>) {
 fn text(out: &mut Vec<u8>, key: &str, value: &str) {
     name(out, key);
     out.push(b'"');
-    for byte in value.bytes() {
-        match byte {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            0..0x20 | 0x7f => put(out, format_args!("\\u{byte:04x}")),
-            _ => out.push(byte),
-        }
+    if value.bytes().all(is_plain) {
+        out.extend_from_slice(value.as_bytes());
+    } else {
+        value.bytes().for_each(|byte| escape(out, byte));
     }
     out.push(b'"');
+}
+
+fn is_plain(byte: u8) -> bool {
+    !matches!(byte, b'"' | b'\\' | 0..0x20 | 0x7f)
+}
+
+fn escape(out: &mut Vec<u8>, byte: u8) {
+    match byte {
+        b'"' => out.extend_from_slice(b"\\\""),
+        b'\\' => out.extend_from_slice(b"\\\\"),
+        0..0x20 | 0x7f => put(out, format_args!("\\u{byte:04x}")),
+        _ => out.push(byte),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn what_is_written_by_hand_is_what_the_formatter_writes() {
+        for value in [0, 1, 9, 10, 99, 100, 12_345, u64::MAX] {
+            assert_eq!(written(|out| digits(out, value, 1)), value.to_string());
+            assert_eq!(written(|out| digits(out, value, 6)), format!("{value:06}"));
+        }
+        for text in ["127.0.0.1:80", "10.200.3.0:65535", "[::1]:443", "[::ffff:1.2.3.4]:1"] {
+            let socket: SocketAddr = text.parse().expect(text);
+            let (ip, port) = (socket.ip(), socket.port());
+            assert_eq!(written(|out| address(out, "a", ip, Some(port))), format!(",\"a\":\"{socket}\""));
+            assert_eq!(written(|out| address(out, "a", ip, None)), format!(",\"a\":\"{ip}\""));
+        }
+        let duration = Duration::new(12, 3_000_999);
+        assert_eq!(written(|out| seconds(out, "s", duration)), ",\"s\":12.003000");
+    }
+
+    #[test]
+    fn what_a_client_sent_ends_neither_string_nor_line() {
+        let line = written(|out| text(out, "p", "a\"b\\c\nd\u{7f}é"));
+        assert_eq!(line, ",\"p\":\"a\\\"b\\\\c\\u000ad\\u007fé\"");
+    }
 }
