@@ -1,0 +1,37 @@
+//! `postern-e2e`: what must hold of Postern in a cluster, suite by suite. Run it through `e2e/run`, or with `e2e/cluster exec`.
+
+mod cluster;
+mod facts;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use cluster::Cluster;
+use facts::Facts;
+
+/// What must hold of Postern in the cluster of KUBECONFIG, where it is installed already
+#[derive(Parser)]
+struct Cli {
+    #[command(subcommand)]
+    suite: Suite,
+}
+
+/// One file each.
+#[derive(Subcommand)]
+enum Suite {}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Cli { suite } = Cli::parse();
+    let mut facts = Facts::default();
+    let ended = run(suite, &mut facts).await;
+    if let Err(error) = ended {
+        facts.check(format_args!("the suite comes to its end: {error}"), false);
+    }
+    facts.close()
+}
+
+async fn run(suite: Suite, _facts: &mut Facts) -> Result<(), cluster::Error> {
+    let _cluster = Cluster::connect().await?;
+    match suite {}
+}
