@@ -143,7 +143,7 @@ impl State {
     /// What to present to a TLS client that asks for `host`; `None` is nothing.
     pub(crate) fn tls_config(&self, port: u16, host: &str) -> Option<Arc<rustls::ServerConfig>> {
         let listener = self.table.port(port)?.listener(host)?;
-        self.tls.get(&port)?.get(listener.name()).cloned()
+        self.tls.get(&port)?.get(&**listener.name()).cloned()
     }
 
     /// The listener ports.

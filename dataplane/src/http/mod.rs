@@ -56,7 +56,7 @@ pub(crate) struct Scope {
 
 /// Which rule takes a request.
 struct Routed {
-    listener: String,
+    listener: Arc<str>,
     action: Arc<Action>,
     /// The path without dot segments, if it had any.
     normalized: Option<String>,
@@ -144,7 +144,7 @@ fn route(down: &mut Down, scope: &Scope) -> Result<(Routed, Loaded), Fault> {
     };
     let selected = listener.select(&asked).ok_or(Fault::NoRoute)?;
     let routed = Routed {
-        listener: listener.name().clone(),
+        listener: Arc::clone(listener.name()),
         action: Arc::clone(selected.action),
         after_prefix: selected.candidate.after_prefix(&normalized).map(str::len),
         normalized: match normalized {

@@ -83,11 +83,11 @@ fn table(
 ) -> Table {
     Table {
         gateway: gateway.to_string(),
-        listener: listener.name().clone(),
+        listener: listener.name().to_string(),
         port,
         protocol: config
             .listeners
-            .get(listener.name())
+            .get(&**listener.name())
             .map_or("", |listener| describe::protocol(&listener.protocol)),
         hostname: describe::hostname(listener.hostname()),
         entries: listener.candidates().map(|candidate| entry(config, unknown, candidate)).collect(),

@@ -25,7 +25,7 @@ pub struct PortTable<A> {
 
 /// The routes of a listener.
 pub struct ListenerTable<A> {
-    name: ListenerName,
+    name: Arc<str>,
     hostname: Option<Hostname>,
     /// In the order of precedence, so those of one hostname stand together.
     candidates: Vec<Candidate<A>>,
@@ -147,11 +147,11 @@ impl<A> ListenerTable<A> {
             hosts.insert(bucket[0].hostname(), Bucket::new(start, bucket));
             start += bucket.len();
         }
-        Self { name: name.clone(), hostname: listener.hostname.clone(), candidates, hosts }
+        Self { name: name.as_str().into(), hostname: listener.hostname.clone(), candidates, hosts }
     }
 
-    /// The listener's name.
-    pub fn name(&self) -> &ListenerName {
+    /// The listener's name, to be shared by what outlives this table.
+    pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 

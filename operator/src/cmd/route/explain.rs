@@ -31,11 +31,11 @@ pub fn explain(
         Err(Unreached::Answered(answer)) => return explained.answer(answer),
     };
     explained.listener = Some(ListenerView {
-        name: listener.name().clone(),
+        name: listener.name().to_string(),
         port: asked.port,
         protocol: config
             .listeners
-            .get(listener.name())
+            .get(&**listener.name())
             .map_or("", |listener| describe::protocol(&listener.protocol)),
         hostname: describe::hostname(listener.hostname()),
     });
@@ -134,7 +134,7 @@ fn handshake(config: &Config, port: &PortTable<()>, asked: &Asked) -> Result<(),
             name => refused(format!("no listener is for server name {name}")),
         };
     };
-    match config.listeners.get(listener.name()).map(|listener| &listener.protocol) {
+    match config.listeners.get(&**listener.name()).map(|listener| &listener.protocol) {
         Some(Protocol::Https { certificates }) if certificates.is_empty() => {
             refused(format!("listener {} has no usable certificate", listener.name()))
         }
