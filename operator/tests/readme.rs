@@ -1,4 +1,5 @@
-//! Every command of the README, run as it stands there, with the answers compared.
+//! Every command of the README, run as it stands there, with the answers compared. Those that need a cluster are run by
+//! `e2e/run`.
 //!
 //! `README_SERVER=ADDRESS:PORT` asks a server that already runs instead of starting one.
 
@@ -19,6 +20,7 @@ use server::Server;
 const ADDRESS: &str = "127.0.0.1:8080";
 const FIRST: &str = "cargo run --release -p postern -- ";
 const SECOND: &str = "cargo test --workspace";
+const IN_A_CLUSTER: &str = "\n## In a cluster\n";
 const BINARY: &str = "target/release/postern ";
 
 /// A command and what it prints.
@@ -54,11 +56,13 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The commands of the `console` blocks.
+/// The commands of the `console` blocks, but for those of the section that is `e2e/run`'s.
 fn examples(readme: &str) -> Vec<Example> {
     let mut examples = Vec::<Example>::new();
+    let (before, in_a_cluster) = readme.split_once(IN_A_CLUSTER).expect("there is the section");
+    let after = in_a_cluster.find("\n## ").map_or("", |end| &in_a_cluster[end..]);
     let mut inside = false;
-    for line in readme.lines() {
+    for line in before.lines().chain(after.lines()) {
         match (inside, line.strip_prefix("$ "), examples.last_mut()) {
             (false, ..) => inside = line == "```console",
             (true, ..) if line == "```" => inside = false,
