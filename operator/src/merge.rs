@@ -99,7 +99,8 @@ impl Merge for RouteStatus {
     }
 }
 
-/// Our conditions with their times, then those of others as they are.
+/// Our conditions with their times, and those of others as they are. Each keeps its place, so that two controllers do not
+/// push each other around.
 fn conditions(wanted: &[Condition], present: &[Condition], now: Timestamp) -> Vec<Condition> {
     let stamped = wanted.iter().map(|condition| {
         let same =
@@ -107,8 +108,17 @@ fn conditions(wanted: &[Condition], present: &[Condition], now: Timestamp) -> Ve
         let kept = same.and_then(|there| there.last_transition_time.clone());
         Condition { last_transition_time: Some(kept.unwrap_or(Time(now))), ..condition.clone() }
     });
-    let foreign = present.iter().filter(|there| !CONDITION_TYPES.contains(&there.kind.as_str()));
-    stamped.chain(foreign.cloned()).collect()
+    let mut ours: Vec<Condition> = stamped.collect();
+    let mut all = Vec::new();
+    for there in present {
+        if !CONDITION_TYPES.contains(&there.kind.as_str()) {
+            all.push(there.clone());
+        } else if let Some(at) = ours.iter().position(|condition| condition.kind == there.kind) {
+            all.push(ours.remove(at));
+        }
+    }
+    all.append(&mut ours);
+    all
 }
 
 fn newest(conditions: &[Condition]) -> Option<i64> {
