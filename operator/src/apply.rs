@@ -248,7 +248,8 @@ impl Applier {
             Some(plan) => plan.workload.as_ref().is_some_and(|workload| {
                 workload.deployment.metadata.name.as_deref() != Some(key.name.as_str())
             }),
-            None => true,
+            // One that cannot be translated may have been, and then its data planes serve on.
+            None => !current.guilty.iter().any(|(kind, guilty)| *kind == "Gateway" && guilty == gateway),
         }
     }
 

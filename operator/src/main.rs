@@ -13,6 +13,7 @@ mod events;
 mod failure;
 #[cfg(test)]
 mod fake;
+mod guarded;
 mod identity;
 mod input;
 mod leader;

@@ -35,6 +35,8 @@ const CONNECTIONS: usize = 4096;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 const GREETING: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(30);
+/// How long a connection may be there without a stream that was let in.
+const UNUSED: Duration = Duration::from_secs(10);
 /// A silent peer is asked for a sign of life this often, and has this long for it.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -58,15 +60,14 @@ pub async fn serve(
 ) {
     let tracker = Tracker::new(acknowledged);
     let (editions_to, editions) = watch::channel(None);
-    let service = Service { authenticate: Arc::new(authenticate), editions, tracker: Arc::clone(&tracker) };
-    let service = ConfigServer::from_arc(Arc::new(service)).max_decoding_message_size(MAX_MESSAGE);
-    tokio::join!(publish(current, editions_to, tracker), accept(listener, tls, service));
+    let desk = Arc::new(Desk { authenticate, editions, tracker: Arc::clone(&tracker) });
+    tokio::join!(publish(current, editions_to, tracker), accept(listener, tls, desk));
 }
 
 async fn accept<A: Authenticate>(
     listener: TcpListener,
     tls: watch::Receiver<Option<Arc<ServerConfig>>>,
-    service: ConfigServer<Service<A>>,
+    desk: Arc<Desk<A>>,
 ) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS));
     // They end with this loop.
@@ -80,9 +81,9 @@ async fn accept<A: Authenticate>(
             continue;
         };
         let Some(tls) = tls.borrow().clone() else { continue };
-        let service = service.clone();
+        let desk = Arc::clone(&desk);
         connections.spawn(async move {
-            if let Err(error) = connection(stream, tls, service).await {
+            if let Err(error) = connection(stream, tls, desk).await {
                 tracing::debug!(%error, "A connection of a data plane broke");
             }
             drop(permit);
@@ -93,7 +94,7 @@ async fn accept<A: Authenticate>(
 async fn connection<A: Authenticate>(
     stream: TcpStream,
     tls: Arc<ServerConfig>,
-    service: ConfigServer<Service<A>>,
+    desk: Arc<Desk<A>>,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let stream = timeout(HANDSHAKE, TlsAcceptor::from(tls).accept(stream)).await??;
@@ -104,15 +105,37 @@ async fn connection<A: Authenticate>(
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(32 * 1024);
-    let served = server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)).await;
-    served.map_err(io::Error::other)
+    let (streams_to, streams) = watch::channel(0);
+    let service =
+        ConfigServer::new(Service { desk, streams: streams_to }).max_decoding_message_size(MAX_MESSAGE);
+    let served = server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    tokio::select! {
+        served = served => served.map_err(io::Error::other),
+        () = is_unused(streams) => Err(io::Error::other("nobody subscribed")),
+    }
 }
 
-/// The one RPC there is.
-struct Service<A> {
-    authenticate: Arc<A>,
+/// Ends once there has been no stream for too long: who shows no token keeps no place from those who do.
+async fn is_unused(mut streams: watch::Receiver<usize>) {
+    while streams.wait_for(|count| *count == 0).await.is_ok() {
+        if timeout(UNUSED, streams.wait_for(|count| *count > 0)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What all connections share.
+struct Desk<A> {
+    authenticate: A,
     editions: watch::Receiver<Editions>,
     tracker: Arc<Tracker>,
+}
+
+/// The one RPC there is, on one connection.
+struct Service<A> {
+    desk: Arc<Desk<A>>,
+    /// How many streams the connection has.
+    streams: watch::Sender<usize>,
 }
 
 #[tonic::async_trait]
@@ -123,19 +146,21 @@ impl<A: Authenticate> ConfigService for Service<A> {
         &self,
         request: Request<Streaming<Report>>,
     ) -> Result<Response<Self::SubscribeStream>, Status> {
+        let desk = &*self.desk;
         let token = bearer(request.metadata()).ok_or_else(|| Status::unauthenticated("there is no token"))?;
-        let identity = self.authenticate.authenticate(token).await.map_err(|denied| {
+        let identity = desk.authenticate.authenticate(token).await.map_err(|denied| {
             tracing::warn!(error = %denied, "Refused a data plane");
             status(&denied)
         })?;
         let Identity { gateway, pod, expires } = identity;
         let too_many = || Status::resource_exhausted("the Gateway has too many streams");
-        let peer = self.tracker.join(&gateway, &pod).ok_or_else(too_many)?;
+        let peer = desk.tracker.join(&gateway, &pod).ok_or_else(too_many)?;
         tracing::info!(%gateway, pod, "A data plane subscribed");
         // At most one part waits here.
         let (updates, mut sent) = mpsc::channel(1);
-        let conversation = Conversation { gateway, peer, editions: self.editions.clone(), updates };
-        let task = Ends(tokio::spawn(conversation.run(request.into_inner(), end(expires))));
+        let conversation = Conversation { gateway, peer, editions: desk.editions.clone(), updates };
+        let task = tokio::spawn(conversation.run(request.into_inner(), end(expires)));
+        let task = Ends::of(task, self.streams.clone());
         Ok(Response::new(Box::pin(stream::poll_fn(move |cx| {
             let _until_here = &task;
             sent.poll_recv(cx)
@@ -162,12 +187,23 @@ fn end(expires: Option<SystemTime>) -> Instant {
     Instant::now() + left.unwrap_or(LIFE).min(LIFE).mul_f64(0.85 + 0.1 * fastrand::f64())
 }
 
-/// Ends a task with its stream.
-struct Ends(JoinHandle<()>);
+/// Ends a task with its stream, which counts until then.
+struct Ends {
+    task: JoinHandle<()>,
+    streams: watch::Sender<usize>,
+}
+
+impl Ends {
+    fn of(task: JoinHandle<()>, streams: watch::Sender<usize>) -> Self {
+        streams.send_modify(|count| *count += 1);
+        Self { task, streams }
+    }
+}
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
+        self.streams.send_modify(|count| *count -= 1);
     }
 }
 

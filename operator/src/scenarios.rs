@@ -45,14 +45,17 @@ spec: {ports: [{port: 80}]}
 "#;
 
 /// An operator that runs, and what a test can do to its world.
-struct Running {
+pub struct Running {
+    /// What it counts.
+    pub telemetry: Telemetry,
     cluster: Cluster,
     leads: watch::Sender<bool>,
     acknowledged: watch::Sender<Acknowledgements>,
     _ca: watch::Sender<Option<String>>,
 }
 
-fn start(cluster: &Cluster) -> Running {
+/// Starts one.
+pub fn start(cluster: &Cluster) -> Running {
     let client = cluster.client();
     let telemetry = Telemetry::default();
     let (seen_to, seen) = watch::channel(None);
@@ -75,14 +78,20 @@ fn start(cluster: &Cluster) -> Running {
     tokio::spawn(translation::run(inputs, outputs, telemetry.clone()));
     let applier = Applier::new(client.clone(), US, telemetry.clone());
     tokio::spawn(applier.run(current.clone(), leads.clone(), ca, obstacles_to));
-    let writer = Writer::new(client.clone(), US, Events::new(client, US, "test"), telemetry);
+    let writer = Writer::new(client.clone(), US, Events::new(client, US, "test"), telemetry.clone());
     tokio::spawn(writer.run(current, leads));
-    Running { cluster: cluster.clone(), leads: leads_to, acknowledged: acknowledged_to, _ca: ca_to }
+    Running {
+        telemetry,
+        cluster: cluster.clone(),
+        leads: leads_to,
+        acknowledged: acknowledged_to,
+        _ca: ca_to,
+    }
 }
 
 impl Running {
     /// Waits until this holds; the test fails when it does not come true.
-    async fn until(&self, what: &str, holds: impl Fn(&Cluster) -> bool) {
+    pub async fn until(&self, what: &str, holds: impl Fn(&Cluster) -> bool) {
         let wait = async {
             while !holds(&self.cluster) {
                 sleep(Duration::from_millis(10)).await;
@@ -92,7 +101,7 @@ impl Running {
     }
 
     /// Waits until nothing has been written for a while, and gives what was until then.
-    async fn at_rest(&self) -> Vec<String> {
+    pub async fn at_rest(&self) -> Vec<String> {
         let mut all = Vec::new();
         loop {
             sleep(Duration::from_millis(400)).await;
@@ -105,7 +114,8 @@ impl Running {
     }
 }
 
-fn condition(conditions: &Value, kind: &str) -> String {
+/// A condition as `STATUS/REASON`; empty when there is none.
+pub fn condition(conditions: &Value, kind: &str) -> String {
     let all = conditions.as_array().into_iter().flatten();
     let found = all.into_iter().find(|condition| condition["type"] == kind);
     found.map_or(String::new(), |it| {
@@ -113,7 +123,8 @@ fn condition(conditions: &Value, kind: &str) -> String {
     })
 }
 
-fn gateway_is(cluster: &Cluster, kind: &str, wanted: &str) -> bool {
+/// Whether a condition of `shop/web` is so.
+pub fn gateway_is(cluster: &Cluster, kind: &str, wanted: &str) -> bool {
     condition(&cluster.get("gateways", "shop", "web")["status"]["conditions"], kind) == wanted
 }
 
@@ -192,6 +203,13 @@ async fn entries_and_conditions_of_others_are_kept() {
     running.until("the Gateway is judged", |it| gateway_is(it, "Accepted", "True/Accepted")).await;
     let conditions = cluster.get("gateways", "shop", "web")["status"]["conditions"].clone();
     assert!(conditions.as_array().is_some_and(|all| all.contains(&foreign)), "{conditions}");
+
+    // Whoever likes another order of conditions has it.
+    running.at_rest().await;
+    cluster.change("gateways", "shop", "web", |it| {
+        it["status"]["conditions"].as_array_mut().expect("conditions").reverse()
+    });
+    assert_eq!(running.at_rest().await, Vec::<String>::new());
 
     // A route that leaves us keeps theirs and loses ours.
     cluster.change("httproutes", "shop", "app", |it| it["spec"]["parentRefs"][0]["name"] = "other".into());

@@ -1,16 +1,16 @@
-//! Translation after every change: one at a time, away from the event loop, and with what makes it panic left out.
+//! Translation after every change: one at a time, and away from the event loop.
 
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use postern_config::ObjectKey;
 use postern_translate::api::{Condition, ConditionStatus};
+use postern_translate::kinds::ObjectSet;
 use postern_translate::snapshot::{Observed, Settings, Snapshot};
-use postern_translate::{Note, Translation, translate};
+use postern_translate::{Note, Translation};
 use tokio::sync::watch;
 
+use crate::guarded::{Guarded, Name, guarded};
 use crate::observe::{Acknowledgements, Obstacles, observed};
 use crate::telemetry::{State, Telemetry};
 use crate::watch::Seen;
@@ -22,6 +22,8 @@ pub struct Current {
     pub seen: Arc<Seen>,
     /// What follows.
     pub translation: Arc<Translation>,
+    /// What of it does not follow from what was seen, but from what was seen before, if anything.
+    pub guilty: Arc<[Name]>,
 }
 
 /// What translations are made of.
@@ -47,7 +49,7 @@ pub struct Outputs {
 /// Translates after every change until an input ends.
 pub async fn run(mut inputs: Inputs, outputs: Outputs, telemetry: Telemetry) {
     let mut notes = BTreeSet::new();
-    let mut last: Option<(u64, Observed, Arc<Translation>)> = None;
+    let mut last = Last::default();
     loop {
         tokio::select! {
             changed = inputs.seen.changed() => if changed.is_err() { return },
@@ -58,12 +60,12 @@ pub async fn run(mut inputs: Inputs, outputs: Outputs, telemetry: Telemetry) {
         let observed =
             observed(&seen, &inputs.acknowledged.borrow_and_update(), &inputs.obstacles.borrow_and_update());
         // Our own statuses come back as changes; nothing new follows from them.
-        if let Some((revision, known, translation)) = &last
+        if let Some((revision, known, translation)) = &last.result
             && *revision == seen.revision
             && *known == observed
         {
-            let translation = translation.clone();
-            outputs.current.send_replace(Some(Arc::new(Current { seen, translation })));
+            let (translation, guilty) = (translation.clone(), last.guilty.clone());
+            outputs.current.send_replace(Some(Arc::new(Current { seen, translation, guilty })));
             continue;
         }
         let snapshot = Snapshot {
@@ -72,71 +74,41 @@ pub async fn run(mut inputs: Inputs, outputs: Outputs, telemetry: Telemetry) {
             observed: observed.clone(),
         };
         let began = Instant::now();
-        let task = tokio::task::spawn_blocking(move || guarded(snapshot));
-        let Ok(Guarded { translation, left_out }) = task.await else { continue };
+        let (former, suspects) = (std::mem::take(&mut last.objects), last.guilty.clone());
+        let task = tokio::task::spawn_blocking(move || {
+            let guarded = guarded(snapshot, &former, &suspects);
+            (guarded, former)
+        });
+        let Ok((Guarded { translation, objects, guilty }, former)) = task.await else { continue };
         telemetry.translations.observe(began.elapsed().as_secs_f64());
-        for (kind, object) in left_out {
+        for (kind, object) in &guilty {
             telemetry.panics.inc();
-            tracing::error!(kind, %object, "object is left out, for it makes translation panic: please report it");
+            if !last.guilty.contains(&(*kind, object.clone())) {
+                tracing::error!(kind, %object, "object is left as it was, for it makes translation panic: please report it");
+            }
         }
-        let Some(translation) = translation else { continue };
+        last.guilty = guilty.into();
+        let Some(translation) = translation else {
+            last.objects = former;
+            continue;
+        };
         tell(&translation.notes, &mut notes);
         count(&translation, &telemetry);
         let translation = Arc::new(translation);
-        last = Some((seen.revision, observed, translation.clone()));
+        last.objects = objects;
+        last.result = Some((seen.revision, observed, translation.clone()));
         outputs.translations.send_replace(Some(translation.clone()));
-        outputs.current.send_replace(Some(Arc::new(Current { seen, translation })));
+        let guilty = last.guilty.clone();
+        outputs.current.send_replace(Some(Arc::new(Current { seen, translation, guilty })));
     }
 }
 
-/// A translation, and the objects that had to be left out of it.
-struct Guarded {
-    /// `None` when it panics whatever is left out; what was there before stays.
-    translation: Option<Translation>,
-    left_out: Vec<(&'static str, ObjectKey)>,
-}
-
-fn guarded(snapshot: Snapshot) -> Guarded {
-    if let Some(translation) = attempt(&snapshot) {
-        return Guarded { translation: Some(translation), left_out: Vec::new() };
-    }
-    let objects = &snapshot.objects;
-    let http = objects.http_routes.keys().map(|key| ("HTTPRoute", key.clone()));
-    let grpc = objects.grpc_routes.keys().map(|key| ("GRPCRoute", key.clone()));
-    let gateways = objects.gateways.keys().map(|key| ("Gateway", key.clone()));
-    let all: Vec<_> = gateways.chain(grpc).chain(http).collect();
-    let left_out = guilty(&snapshot, &all, &all);
-    Guarded { translation: attempt(&without(&snapshot, &left_out)), left_out }
-}
-
-/// Which of `some` make translation panic when the rest of `all` is away.
-fn guilty(
-    snapshot: &Snapshot,
-    all: &[(&'static str, ObjectKey)],
-    some: &[(&'static str, ObjectKey)],
-) -> Vec<(&'static str, ObjectKey)> {
-    // A route does nothing without its Gateway, so Gateways stay unless they are in doubt themselves.
-    let away: Vec<_> = all.iter().filter(|it| !some.contains(it) && it.0 != "Gateway").cloned().collect();
-    match some {
-        [] => Vec::new(),
-        _ if attempt(&without(snapshot, &away)).is_some() => Vec::new(),
-        [one] => vec![one.clone()],
-        more => {
-            let (left, right) = more.split_at(more.len() / 2);
-            [guilty(snapshot, all, left), guilty(snapshot, all, right)].concat()
-        }
-    }
-}
-
-fn without(snapshot: &Snapshot, away: &[(&'static str, ObjectKey)]) -> Snapshot {
-    let mut snapshot = snapshot.clone();
-    away.iter().for_each(|(kind, key)| snapshot.objects.remove(kind, key));
-    snapshot
-}
-
-fn attempt(snapshot: &Snapshot) -> Option<Translation> {
-    // Translation holds nothing that a panic could leave half done.
-    catch_unwind(AssertUnwindSafe(|| translate(snapshot))).ok()
+/// What is known of the last translation.
+#[derive(Default)]
+struct Last {
+    result: Option<(u64, Observed, Arc<Translation>)>,
+    objects: ObjectSet,
+    guilty: Arc<[Name]>,
 }
 
 /// Says each note once, for as long as it holds.

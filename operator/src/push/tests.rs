@@ -4,10 +4,12 @@ mod world;
 
 use std::time::Duration;
 
+use super::UNUSED;
 use postern_config::delta::{Contents, Inventory, ResourceKey};
 use postern_config::wire::{self, Standing};
 use postern_config::{Backend, BackendKey, Certificate, Config, Listener, ObjectKey, PrivateKey, Protocol};
 use postern_dataplane::{Binds, Plane, Settings, Subscriber, install_crypto};
+use tokio::time::{Instant, sleep};
 use tonic::Code;
 use world::{Client, Pair, World, free_port, status_of, within};
 
@@ -129,6 +131,34 @@ async fn a_stream_ends_before_its_token_and_with_its_gateway() {
 }
 
 #[tokio::test]
+async fn a_connection_without_a_stream_that_was_let_in_does_not_last() {
+    let world = World::start().await;
+    world.publish(1, listens(80), Config::default());
+    let mut member = Client::new(&world, "shop").await;
+    let update = member.update().await;
+    member.answer(&update).await;
+    let silent = tokio::spawn(world::end(world.dial().await));
+    let encrypted = tokio::spawn(world::end(world.dial_tls().await));
+    let (mut refused, connection) = h2::client::handshake(world.dial_tls().await).await.expect("HTTP/2");
+    let connection = tokio::spawn(connection);
+    // From here on, time passes only while nothing else can happen.
+    tokio::time::pause();
+    let began = Instant::now();
+    for _ in 0..3 {
+        sleep(UNUSED / 4).await;
+        let request = http::Request::post("https://operator/postern.config.v1.Config/Subscribe");
+        let request = request.header("content-type", "application/grpc").body(()).expect("a request");
+        let (answer, _) = refused.send_request(request, true).expect("the connection is there");
+        assert_eq!(answer.await.expect("an answer").headers()["grpc-status"], "16");
+    }
+    let ends = within("the ends", futures::future::join3(silent, encrypted, connection)).await;
+    assert!(matches!(ends, (Ok(()), Ok(()), Ok(_))), "{ends:?}");
+    assert!(began.elapsed() <= UNUSED + Duration::from_secs(1), "{:?}", began.elapsed());
+    world.publish(2, listens(81), Config::default());
+    assert_eq!(member.update().await.set.len(), 1, "one with a stream stays");
+}
+
+#[tokio::test]
 async fn all_data_planes_of_a_gateway_have_to_acknowledge_a_generation() {
     let mut world = World::start().await;
     world.publish(1, listens(80), Config::default());
@@ -189,7 +219,7 @@ async fn a_resource_that_is_refused_is_reported_and_what_was_before_is_kept() {
     world.acknowledged(|said| said.is_some_and(refuses)).await;
     let kept = within("the file", async {
         loop {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            sleep(Duration::from_millis(50)).await;
             let Ok(Some(kept)) = postern_dataplane::last_good::load(&state) else { continue };
             if !kept.config.backends.is_empty() {
                 return kept;
@@ -220,7 +250,7 @@ async fn a_data_plane_serves_without_the_operator_and_after_a_restart() {
     assert_eq!(status_of(port).await, 404);
     within("the file", async {
         while !state.exists() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            sleep(Duration::from_millis(20)).await;
         }
     })
     .await;

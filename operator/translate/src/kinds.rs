@@ -50,6 +50,24 @@ macro_rules! kinds {
                 }
             }
 
+            /// The names of all objects, by kind.
+            pub fn names(&self) -> Vec<(&'static str, ObjectKey)> {
+                let mut names = Vec::new();
+                $(names.extend(self.$field.keys().map(|key| ($kind, key.clone())));)+
+                names
+            }
+
+            /// Takes an object over from another set, or removes it if there is none.
+            pub fn copy(&mut self, kind: &str, key: &ObjectKey, from: &Self) {
+                match kind {
+                    $($kind => match from.$field.get(key) {
+                        Some(object) => drop(self.$field.insert(key.clone(), object.clone())),
+                        None => drop(self.$field.remove(key)),
+                    },)+
+                    _ => {}
+                }
+            }
+
             /// Removes an object of a kind of the list.
             pub fn remove(&mut self, kind: &str, key: &ObjectKey) {
                 match kind {

@@ -20,11 +20,16 @@ use postern_config::wire::{self, Report, Standing, Update};
 use postern_config::{Config, ObjectKey};
 use postern_dataplane::Channel;
 use postern_translate::{Plan, Translation};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tonic::{Status, Streaming};
 
 use crate::authority::Authority;
@@ -97,13 +102,14 @@ impl World {
             let account = serde_json::from_value(account).expect("a ServiceAccount");
             seen.made.insert(("ServiceAccount", ObjectKey::new(namespace, name)), Arc::new(account));
         }
-        let current = Current { seen: Arc::new(seen), translation: Arc::new(translation) };
+        let current =
+            Current { seen: Arc::new(seen), translation: Arc::new(translation), guilty: Arc::default() };
         self.current.send_replace(Some(Arc::new(current)));
     }
 
     /// Removes both Gateways.
     pub fn remove_all(&self) {
-        let current = Current { seen: Arc::default(), translation: Arc::default() };
+        let current = Current { seen: Arc::default(), translation: Arc::default(), guilty: Arc::default() };
         self.current.send_replace(Some(Arc::new(current)));
     }
 
@@ -135,6 +141,24 @@ impl World {
         Channel { address, ca: self.folder.join("ca.crt"), token: file }
     }
 
+    /// A connection to the operator on which nothing was said.
+    pub async fn dial(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.expect("the operator listens")
+    }
+
+    /// The same, encrypted.
+    pub async fn dial_tls(&self) -> TlsStream<TcpStream> {
+        let mut roots = RootCertStore::empty();
+        let ca = CertificateDer::from_pem_file(self.folder.join("ca.crt")).expect("a certificate");
+        roots.add(ca).expect("a CA");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let mut config = config.expect("versions").with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let name = ServerName::from(self.address.ip());
+        TlsConnector::from(Arc::new(config)).connect(name, self.dial().await).await.expect("TLS")
+    }
+
     /// Ends the operator.
     pub fn stop(&self) {
         self.operator.abort();
@@ -146,6 +170,13 @@ impl Drop for World {
         self.operator.abort();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Waits for the end of a connection.
+pub async fn end(mut stream: impl AsyncRead + Unpin) {
+    let mut all = Vec::new();
+    // However it ends.
+    let _ = stream.read_to_end(&mut all).await;
 }
 
 /// A data plane that does only what it is told to.
