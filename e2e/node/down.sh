@@ -1,13 +1,5 @@
 # Removes everything of the node: processes, containers, mounts, network, files. Does no harm when there is nothing.
 
-# stop COMPONENT [SIGNAL]
-stop() {
-  local file=$state/log/$1.pid
-  [ -f "$file" ] || return 0
-  # A number that has been given to something else since is left alone.
-  [[ $(readlink "/proc/$(cat "$file")/exe") != */@(kubenode|containerd)* ]] || kill "-${2:-TERM}" "$(cat "$file")" 2>/dev/null || true
-  rm "$file"
-}
 containers() { "${ctr[@]}" "$1" ls -q 2>/dev/null | xargs -r -n1 "${ctr[@]}" "${@:1}" >/dev/null 2>&1 || true; }
 
 for component in kubelet proxy loadbalancer scheduler controller-manager; do stop $component; done

@@ -13,13 +13,6 @@ in_node ip link set node0 up
 in_node ip route add default via 172.30.0.1 dev node0
 in_node sysctl -qw net.ipv4.ip_forward=1 net.ipv4.conf.all.route_localnet=1 net.ipv4.conf.all.rp_filter=0
 
-# start NAME COMMAND..: in a session of its own, so that it outlives an interrupted caller.
-start() {
-  local what=$1
-  shift
-  setsid nsenter --net="/run/netns/$name" -- "$@" >"log/$what.log" 2>&1 </dev/null &
-  echo $! >"log/$what.pid"
-}
 # wait_for SECONDS WHAT COMMAND..
 wait_for() {
   local end=$((SECONDS + $1)) what=$2
