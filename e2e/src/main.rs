@@ -2,6 +2,8 @@
 
 mod cluster;
 mod facts;
+mod load;
+mod loss;
 
 use std::process::ExitCode;
 
@@ -18,7 +20,10 @@ struct Cli {
 
 /// One file each.
 #[derive(Subcommand)]
-enum Suite {}
+enum Suite {
+    /// What clients lose while something happens to Postern
+    Loss(loss::Arguments),
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -31,7 +36,9 @@ async fn main() -> ExitCode {
     facts.close()
 }
 
-async fn run(suite: Suite, _facts: &mut Facts) -> Result<(), cluster::Error> {
-    let _cluster = Cluster::connect().await?;
-    match suite {}
+async fn run(suite: Suite, facts: &mut Facts) -> Result<(), cluster::Error> {
+    let cluster = Cluster::connect().await?;
+    match suite {
+        Suite::Loss(arguments) => loss::run(&cluster, facts, &arguments).await,
+    }
 }

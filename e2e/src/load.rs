@@ -1,0 +1,222 @@
+//! Requests at a steady pace, and what became of each of them: nothing is sent twice, so that nothing lost is hidden.
+//!
+//! An open loop: a request is sent when it is due, whatever became of the others, and its time counts from then on.
+
+mod way;
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Formatter};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+
+use crate::cluster::Error;
+use way::Connections;
+
+/// Who is asked, and what the right answer has in it.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Where connections go.
+    pub address: SocketAddr,
+    /// The host of all requests.
+    pub host: String,
+    /// What the right answer has in its body. So has it the path that was asked for, which is another each time.
+    pub mark: String,
+}
+
+/// How a request comes to its connection.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Way {
+    /// HTTP/1.1, on connections that are kept, each in its turn.
+    Kept,
+    /// HTTP/1.1, on a connection for this request alone.
+    New,
+    /// HTTP/2 with prior knowledge, on a few connections that all share.
+    H2,
+}
+
+/// A request without its right answer. Times are since the beginning of the load.
+#[derive(Clone, Debug)]
+pub struct Loss {
+    pub way: Way,
+    pub cause: String,
+    /// When its connection was there, if there was one.
+    pub connected: Option<Duration>,
+    pub sent: Duration,
+    pub ended: Duration,
+}
+
+/// A load that runs, on a thread of its own.
+pub struct Load {
+    began: Instant,
+    common: Arc<Common>,
+    thread: JoinHandle<std::io::Result<()>>,
+}
+
+/// What became of all requests.
+#[derive(Debug)]
+pub struct Outcome {
+    sent: BTreeMap<Way, usize>,
+    pub lost: Vec<Loss>,
+    /// How long each right answer took, sorted.
+    took: Vec<Duration>,
+    lasted: Duration,
+}
+
+#[derive(Default)]
+struct Common {
+    ends: AtomicBool,
+    sent: AtomicU32,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    sent: BTreeMap<Way, usize>,
+    lost: Vec<Loss>,
+    took: Vec<Duration>,
+}
+
+/// Between two looks at what is due.
+const TICK: Duration = Duration::from_millis(2);
+/// A request without an answer after this is lost.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Load {
+    /// Begins to send `rate` requests a second.
+    pub fn start(target: Target, rate: f64) -> Self {
+        let (began, common) = (Instant::now(), Arc::<Common>::default());
+        let shared = Arc::clone(&common);
+        let thread = std::thread::spawn(move || {
+            // One thread: what it takes from the cluster's processors is little, and known.
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(send_all(Arc::new(target), rate, began, shared));
+            Ok(())
+        });
+        Self { began, common, thread }
+    }
+
+    /// The time since the beginning.
+    pub fn at(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Waits for the number of requests, stops, and waits for the last answers.
+    ///
+    /// Fails when the load could not run.
+    pub async fn stop(self, at_least: u32) -> Result<Outcome, Error> {
+        while self.common.sent.load(Ordering::Relaxed) < at_least && !self.thread.is_finished() {
+            sleep(Duration::from_millis(100)).await;
+        }
+        let lasted = self.at();
+        self.common.ends.store(true, Ordering::Relaxed);
+        let thread = self.thread;
+        let ended = tokio::task::spawn_blocking(move || thread.join()).await?;
+        ended.map_err(|_| "the load came to an end by itself")??;
+        let seen =
+            std::mem::take(&mut *self.common.seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+        let Seen { sent, mut lost, mut took } = seen;
+        took.sort_unstable();
+        lost.sort_by_key(|loss| loss.sent);
+        Ok(Outcome { sent, lost, took, lasted })
+    }
+}
+
+/// One request on a connection of its own, and whether its answer is the right one; if not, why.
+pub async fn ask_once(target: &Target) -> Result<(), String> {
+    let connections = Connections::new(Arc::new(target.clone()), Instant::now());
+    let asked = timeout(PATIENCE, connections.ask(Way::New, 0, &mut None)).await;
+    asked.unwrap_or_else(|_| Err(silence()))
+}
+
+fn silence() -> String {
+    format!("no answer in {} s", PATIENCE.as_secs())
+}
+
+async fn send_all(target: Arc<Target>, rate: f64, began: Instant, common: Arc<Common>) {
+    let connections = Arc::new(Connections::new(target, began));
+    let mut tick = interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut number = 0_u32;
+    while !common.ends.load(Ordering::Relaxed) {
+        tick.tick().await;
+        loop {
+            let due = began + Duration::from_secs_f64(f64::from(number) / rate);
+            if due > Instant::now() {
+                break;
+            }
+            tokio::spawn(one(number, due, Arc::clone(&connections), Arc::clone(&common)));
+            number += 1;
+        }
+        common.sent.store(number, Ordering::Relaxed);
+    }
+    sleep(PATIENCE + TICK).await;
+}
+
+/// Of twenty requests, twelve go on kept connections, five over HTTP/2, and three on connections of their own.
+fn way(number: u32) -> Way {
+    match number % 20 {
+        3 | 10 | 17 => Way::New,
+        1 | 5 | 9 | 13 | 18 => Way::H2,
+        _ => Way::Kept,
+    }
+}
+
+async fn one(number: u32, due: Instant, connections: Arc<Connections>, common: Arc<Common>) {
+    let way = way(number);
+    let (sent, mut connected) = (connections.began.elapsed(), None);
+    let answer = timeout(PATIENCE, connections.ask(way, number, &mut connected)).await;
+    let answer = answer.unwrap_or_else(|_| Err(silence()));
+    let mut seen = common.seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    *seen.sent.entry(way).or_default() += 1;
+    match answer {
+        Ok(()) => seen.took.push(due.elapsed()),
+        Err(cause) => {
+            let ended = connections.began.elapsed();
+            seen.lost.push(Loss { way, cause, connected, sent, ended });
+        }
+    }
+}
+
+impl Outcome {
+    /// How many were sent.
+    pub fn sent(&self) -> usize {
+        self.sent.values().sum()
+    }
+
+    /// What was lost, by cause.
+    pub fn causes(&self) -> BTreeMap<(&str, Way), Vec<&Loss>> {
+        let mut causes: BTreeMap<_, Vec<&Loss>> = BTreeMap::new();
+        for loss in &self.lost {
+            causes.entry((&*loss.cause, loss.way)).or_default().push(loss);
+        }
+        causes
+    }
+
+    /// The time within which a part of the right answers came.
+    fn within(&self, part: f64) -> Duration {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "an index"
+        )]
+        let index = (self.took.len() as f64 * part) as usize;
+        self.took.get(index.min(self.took.len().saturating_sub(1))).copied().unwrap_or_default()
+    }
+}
+
+impl Display for Outcome {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let sent = |way| self.sent.get(&way).copied().unwrap_or_default();
+        let (kept, new, h2) = (sent(Way::Kept), sent(Way::New), sent(Way::H2));
+        write!(f, "{} requests in {:.0} s", self.sent(), self.lasted.as_secs_f64())?;
+        write!(f, " ({kept} on kept connections, {new} on new ones, {h2} over HTTP/2)")?;
+        let [p50, p99, most] = [0.5, 0.99, 1.0].map(|part| self.within(part).as_secs_f64() * 1000.0);
+        write!(f, ", p50 {p50:.1} ms, p99 {p99:.1} ms, max {most:.0} ms")
+    }
+}
