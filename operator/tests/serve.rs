@@ -1,5 +1,7 @@
 //! `postern serve` over real sockets: the lesson's requests, changes of the files, TLS, and the end.
 
+#[path = "../../dataplane/tests/http/common/anyone.rs"]
+mod anyone;
 #[path = "common/client.rs"]
 mod client;
 #[path = "common/run.rs"]

@@ -1,5 +1,6 @@
 //! A data plane with a small configuration, and raw sockets on both of its sides.
 
+mod anyone;
 mod backend;
 mod client;
 pub mod h2c;

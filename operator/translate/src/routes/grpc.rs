@@ -16,11 +16,7 @@ fn draft(index: usize, rule: &GrpcRouteRule) -> Draft<'_> {
     let mut refusals = Vec::new();
     unsupported(&mut refusals, "sessionPersistence", &rule.session_persistence);
     unknown(&mut refusals, &rule.unknown);
-    let mut matches: Vec<RouteMatch> =
-        rule.matches.iter().map(|wanted| route_match(&mut refusals, wanted)).collect();
-    if matches.is_empty() {
-        matches.push(RouteMatch::default());
-    }
+    let matches = rule.matches.iter().map(|wanted| route_match(&mut refusals, wanted)).collect();
     Draft {
         index,
         name: rule.name.as_ref(),

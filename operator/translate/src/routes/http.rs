@@ -28,11 +28,7 @@ fn draft(index: usize, rule: &HttpRouteRule) -> Draft<'_> {
     unknown(&mut refusals, &rule.unknown);
     let timeouts =
         rule.timeouts.as_ref().map_or_else(Timeouts::default, |wanted| timeouts(&mut refusals, wanted));
-    let mut matches: Vec<RouteMatch> =
-        rule.matches.iter().map(|wanted| route_match(&mut refusals, wanted)).collect();
-    if matches.is_empty() {
-        matches.push(RouteMatch::default());
-    }
+    let matches = rule.matches.iter().map(|wanted| route_match(&mut refusals, wanted)).collect();
     Draft {
         index,
         name: rule.name.as_ref(),

@@ -110,7 +110,7 @@ pub(crate) fn translate(
 pub(crate) struct Draft<'a> {
     pub(crate) index: usize,
     pub(crate) name: Option<&'a String>,
-    /// What the rule takes. Where `refusals` has an entry, it takes at least what the user meant.
+    /// What the rule takes; everything, if there is none. Where `refusals` has an entry, it takes at least what the user meant.
     pub(crate) matches: Vec<RouteMatch>,
     pub(crate) filters: &'a [HttpFilter],
     pub(crate) backends: &'a [HttpBackendRef],
@@ -121,6 +121,9 @@ pub(crate) struct Draft<'a> {
 
 impl Draft<'_> {
     fn finish(mut self, objects: &ObjectSet, grants: &Grants<'_>, route: &RouteName, to: &mut Rules) {
+        if self.matches.is_empty() {
+            self.matches.push(RouteMatch::default());
+        }
         let filters = self.filters(self.filters, Position::Rule, route.kind);
         if filters.iter().any(|filter| matches!(filter, Filter::RequestRedirect(_)))
             && !self.backends.is_empty()
