@@ -2,6 +2,7 @@
 
 mod cluster;
 mod facts;
+mod latency;
 mod load;
 mod loss;
 
@@ -21,6 +22,8 @@ struct Cli {
 /// One file each.
 #[derive(Subcommand)]
 enum Suite {
+    /// How long changes and new Gateways take, and what an idle one costs
+    Latency(latency::Options),
     /// What clients lose while something happens to Postern
     Loss(loss::Arguments),
 }
@@ -39,6 +42,7 @@ async fn main() -> ExitCode {
 async fn run(suite: Suite, facts: &mut Facts) -> Result<(), cluster::Error> {
     let cluster = Cluster::connect().await?;
     match suite {
+        Suite::Latency(options) => latency::run(&cluster, &options, facts).await,
         Suite::Loss(arguments) => loss::run(&cluster, facts, &arguments).await,
     }
 }
