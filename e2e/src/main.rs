@@ -1,5 +1,6 @@
 //! `postern-e2e`: what must hold of Postern in a cluster, suite by suite. Run it through `e2e/run`, or with `e2e/cluster exec`.
 
+mod channel;
 mod cluster;
 mod facts;
 mod latency;
@@ -22,6 +23,8 @@ struct Cli {
 /// One file each.
 #[derive(Subcommand)]
 enum Suite {
+    /// Who is let in to the channel of configuration, and what is sent
+    Channel,
     /// How long changes and new Gateways take, and what an idle one costs
     Latency(latency::Options),
     /// What clients lose while something happens to Postern
@@ -42,6 +45,7 @@ async fn main() -> ExitCode {
 async fn run(suite: Suite, facts: &mut Facts) -> Result<(), cluster::Error> {
     let cluster = Cluster::connect().await?;
     match suite {
+        Suite::Channel => channel::run(&cluster, facts).await,
         Suite::Latency(options) => latency::run(&cluster, &options, facts).await,
         Suite::Loss(arguments) => loss::run(&cluster, facts, &arguments).await,
     }
