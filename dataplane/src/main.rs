@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use http::Uri;
+use ipnet::IpNet;
 use postern_dataplane::admin::{self, Readiness};
-use postern_dataplane::{AccessLogTo, Binds, Channel, Plane, Settings, Subscriber, install_crypto};
+use postern_dataplane::{AccessLogTo, Binds, Channel, Limits, Plane, Settings, Subscriber, install_crypto};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -47,6 +48,15 @@ struct Arguments {
     /// Seconds that connections may take to end after a signal to end
     #[arg(long, env = "POSTERN_DRAIN", value_name = "SECONDS", default_value_t = 10)]
     drain: u64,
+    /// Open client connections in all; half of the descriptors unless given
+    #[arg(long, env = "POSTERN_CONNECTIONS", value_name = "N")]
+    connections: Option<usize>,
+    /// Open connections of one client; all unless given
+    #[arg(long, env = "POSTERN_CONNECTIONS_PER_CLIENT", value_name = "N")]
+    connections_per_client: Option<usize>,
+    /// Networks whose `X-Forwarded-*` and `Forwarded` headers are believed
+    #[arg(long, env = "POSTERN_TRUSTED_PROXIES", value_name = "NETWORK", value_delimiter = ',')]
+    trusted_proxies: Vec<IpNet>,
     /// Write no access log to standard output
     #[arg(long, env = "POSTERN_NO_ACCESS_LOG")]
     no_access_log: bool,
@@ -116,11 +126,18 @@ async fn run(arguments: Arguments) -> std::io::Result<()> {
 
 fn settings(arguments: &Arguments, drain: Duration) -> Settings {
     let defaults = Settings::default();
+    let connections = arguments.connections.unwrap_or(defaults.limits.connections);
     Settings {
         workers: arguments.workers.unwrap_or(defaults.workers).max(1),
         binds: Binds { ip: arguments.bind, offset: arguments.port_offset, ..Binds::default() },
         access_log: if arguments.no_access_log { AccessLogTo::Off } else { AccessLogTo::Stdout },
         drain,
+        trusted_proxies: arguments.trusted_proxies.clone(),
+        limits: Limits {
+            connections,
+            connections_per_client: arguments.connections_per_client.unwrap_or(connections),
+            ..defaults.limits
+        },
         ..defaults
     }
 }
