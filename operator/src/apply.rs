@@ -11,9 +11,9 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
 use kube::core::discovery::ApiResource;
 use kube::{Api, Client};
 use postern_config::ObjectKey;
-use postern_translate::api::Gateway;
+use postern_translate::api::{Gateway, billionths};
 use postern_translate::workload::{self, CA_KEY, CONTROLLER_ANNOTATION, Workload};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -191,6 +191,12 @@ impl Applier {
                 return Err(Trouble::Foreign);
             }
         }
+        if let Some(present) = present.filter(|present| is_another_service(&present.data, &wanted.value)) {
+            let preconditions = Preconditions { uid: present.metadata.uid.clone(), resource_version: None };
+            let params = DeleteParams::background().preconditions(preconditions);
+            api.delete(&wanted.key.name, &params).await.map_err(|error| failed(wanted, &error))?;
+            tracing::info!(object = %wanted.key, "Service is made anew, for it cannot change to the wanted type");
+        }
         let params = PatchParams::apply(MANAGER).force();
         match api.patch(&wanted.key.name, &params, &Patch::Apply(&wanted.value)).await {
             Ok(_) => {
@@ -295,6 +301,13 @@ fn wanted(kind: &'static str, api_version: &str, mut value: Value) -> Wanted {
     Wanted { kind, key, hash, value }
 }
 
+/// Whether a Service has an address of the cluster and shall have none, or the other way round: the API server lets none come
+/// or go.
+fn is_another_service(present: &Value, wanted: &Value) -> bool {
+    let is_headless = |object: &Value| object["spec"]["clusterIP"] == "None";
+    wanted["kind"] == "Service" && is_headless(present) != is_headless(wanted)
+}
+
 /// Whether an object has all that is wanted, the hash among it. What others added is theirs.
 fn is_as_wanted(present: &DynamicObject, wanted: &Wanted) -> bool {
     let fields = wanted.value.as_object().into_iter().flatten();
@@ -309,13 +322,31 @@ fn is_as_wanted(present: &DynamicObject, wanted: &Wanted) -> bool {
 fn contains(there: &Value, wanted: &Value) -> bool {
     match (there, wanted) {
         (Value::Object(there), Value::Object(wanted)) => {
-            wanted.iter().all(|(field, value)| there.get(field).is_some_and(|there| contains(there, value)))
+            wanted.iter().all(|(field, value)| match (field.as_str(), there.get(field)) {
+                // The API server keeps nothing of what is empty, and spells amounts in its own way.
+                (_, None) => {
+                    value.as_object().is_some_and(Map::is_empty)
+                        || value.as_array().is_some_and(Vec::is_empty)
+                }
+                ("requests" | "limits", Some(there)) => has_amounts(there, value),
+                (_, Some(there)) => contains(there, value),
+            })
         }
         (Value::Array(there), Value::Array(wanted)) => {
             wanted.iter().all(|value| there.iter().any(|there| contains(there, value)))
         }
         (there, wanted) => there == wanted,
     }
+}
+
+fn has_amounts(there: &Value, wanted: &Value) -> bool {
+    let amount = |value: &Value| value.as_str().and_then(billionths);
+    let mut wanted = wanted.as_object().into_iter().flatten();
+    wanted.all(|(name, value)| {
+        there
+            .get(name)
+            .is_some_and(|there| there == value || amount(there).is_some_and(|it| Some(it) == amount(value)))
+    })
 }
 
 #[cfg(test)]
@@ -330,5 +361,15 @@ mod tests {
             &wanted
         ));
         assert!(!contains(&json!({ "a": [{ "name": "x", "port": 81 }], "b": { "c": "d" } }), &wanted));
+    }
+
+    #[test]
+    fn what_the_api_server_writes_in_its_own_way_is_no_difference() {
+        let wanted = json!({ "resources": { "limits": { "cpu": "1.5", "memory": "1024Mi" } }, "affinity": { "a": [] } });
+        let stored =
+            json!({ "resources": { "limits": { "cpu": "1500m", "memory": "1Gi" } }, "affinity": {} });
+        assert!(contains(&stored, &wanted));
+        let other = json!({ "resources": { "limits": { "cpu": "1501m", "memory": "1Gi" } } });
+        assert!(!contains(&other, &wanted));
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kube::Client;
 use kube::core::discovery::ApiResource;
+use postern_translate::api::OWN_GROUP;
 use postern_translate::kinds::KINDS;
 use tokio::sync::mpsc;
 
@@ -66,6 +67,11 @@ fn warn(found: &Discovered, warned: &mut BTreeSet<&'static str>) {
                 tracing::info!(kind = info.kind, group = info.group, "kind is there now and is watched");
             }
         } else if warned.insert(info.kind) {
+            // A `parametersRef` that needs it says so in the status of its object.
+            if info.group == OWN_GROUP {
+                tracing::info!(kind = info.kind, "kind is not installed: the chart postern-crds brings it");
+                continue;
+            }
             tracing::warn!(
                 kind = info.kind,
                 group = info.group,

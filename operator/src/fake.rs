@@ -31,11 +31,12 @@ const CORE: [(&str, &str); 5] = [
     ("Namespace", "namespaces"),
     ("ServiceAccount", "serviceaccounts"),
 ];
-const OTHERS: [(&str, &str, &str); 4] = [
+const OTHERS: [(&str, &str, &str); 5] = [
     ("apps/v1", "Deployment", "deployments"),
     ("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
     ("coordination.k8s.io/v1", "Lease", "leases"),
     ("events.k8s.io/v1", "Event", "events"),
+    ("postern.dev/v1alpha1", "PosternParameters", "posternparameters"),
 ];
 
 /// A cluster. Clones are the same one.

@@ -69,7 +69,7 @@ pub fn load(files: &Files) -> Result<Input, Failure> {
 /// Files have no other controller: every Gateway in them is ours.
 pub fn snapshot(loaded: Loaded, observed: Observed) -> Snapshot {
     let settings = Settings { claim: Claim::Every, ..Settings::default() };
-    Snapshot { objects: loaded.objects, settings, observed }
+    Snapshot { objects: loaded.objects, settings, observed, ..Snapshot::default() }
 }
 
 /// What did not load, and what is worth knowing of what did, as lines for standard error.

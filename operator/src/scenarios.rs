@@ -1,5 +1,7 @@
 //! The operator against an API server in memory: what it writes, and what it leaves alone.
 
+mod parameters;
+
 use std::time::Duration;
 
 use serde_json::{Value, json};

@@ -70,6 +70,7 @@ pub async fn run(mut inputs: Inputs, outputs: Outputs, telemetry: Telemetry) {
         }
         let snapshot = Snapshot {
             objects: seen.objects.clone(),
+            missing_kinds: seen.missing_kinds(),
             settings: inputs.settings.clone(),
             observed: observed.clone(),
         };

@@ -1,6 +1,6 @@
 //! What the cluster holds: every kind that it has is watched, and changes of a few milliseconds are one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +31,13 @@ pub struct Seen {
     pub made: BTreeMap<(&'static str, ObjectKey), Arc<DynamicObject>>,
     /// How the kinds of the cluster are asked for, by kind.
     pub resources: BTreeMap<&'static str, ApiResource>,
+}
+
+impl Seen {
+    /// The kinds that the cluster does not have.
+    pub fn missing_kinds(&self) -> BTreeSet<&'static str> {
+        KINDS.iter().map(|info| info.kind).filter(|kind| !self.resources.contains_key(kind)).collect()
+    }
 }
 
 /// The kinds that workloads are made of; only those objects are watched that are made by us.

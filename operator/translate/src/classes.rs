@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use postern_config::ObjectKey;
+use serde_json::Value;
 
 use crate::Note;
-use crate::api::{Gateway, GatewayClass, ParametersReference};
+use crate::api::{Gateway, GatewayClass};
 use crate::nearest::nearest;
+use crate::parameters;
 use crate::snapshot::{Claim, Snapshot};
 use crate::status::{Reason, Refusal};
 
@@ -60,8 +62,8 @@ pub(crate) struct Classes<'a> {
 pub(crate) struct OurClass<'a> {
     /// The object.
     pub(crate) object: &'a GatewayClass,
-    /// Why it is not accepted.
-    pub(crate) refusal: Option<Refusal>,
+    /// What it says of the data planes of its Gateways, if it does, or why it is not accepted.
+    pub(crate) parameters: Result<Option<&'a Value>, Refusal>,
 }
 
 /// Finds our classes.
@@ -71,8 +73,12 @@ pub(crate) fn resolve(snapshot: &Snapshot) -> Classes<'_> {
     let mut classes = Classes { ours: BTreeMap::new(), notes: Vec::new(), claim };
     for (key, class) in &snapshot.objects.gateway_classes {
         if class.spec.controller_name == *controller {
-            let refusal = class.spec.parameters_ref.as_ref().map(unknown_parameters);
-            classes.ours.insert(&key.name, OurClass { object: class, refusal });
+            let reference = class.spec.parameters_ref.as_ref();
+            let parameters = reference.map(|reference| parameters::of_class(snapshot, reference)).transpose();
+            classes.notes.extend(reference.filter(|_| parameters.is_ok()).and_then(|it| {
+                parameters::without_effect(snapshot, it.namespace.as_deref().unwrap_or_default(), &it.name)
+            }));
+            classes.ours.insert(&key.name, OurClass { object: class, parameters });
         } else if claim == Claim::Every {
             classes.notes.push(Note {
                 kind: "GatewayClass",
@@ -88,7 +94,7 @@ pub(crate) fn resolve(snapshot: &Snapshot) -> Classes<'_> {
     classes
 }
 
-impl Classes<'_> {
+impl<'a> Classes<'a> {
     /// Whether a Gateway is ours.
     pub(crate) fn claim(&self, gateway: &Gateway) -> bool {
         match self.claim {
@@ -97,23 +103,15 @@ impl Classes<'_> {
         }
     }
 
-    /// Why the class of a Gateway keeps it from being served.
-    pub(crate) fn refusal(&self, gateway: &Gateway) -> Option<Refusal> {
+    /// What the class of a Gateway says of its data planes, if it does, or why the class keeps it from being served.
+    pub(crate) fn parameters(&self, gateway: &Gateway) -> Result<Option<&'a Value>, Refusal> {
         let name = gateway.spec.gateway_class_name.as_str();
-        let refusal = self.ours.get(name)?.refusal.as_ref()?;
-        Some(
+        let Some(class) = self.ours.get(name) else { return Ok(None) };
+        class.parameters.clone().map_err(|refusal| {
             Reason::InvalidParameters
-                .because(format!("GatewayClass `{name}` is not accepted: {}", refusal.message)),
-        )
+                .because(format!("GatewayClass `{name}` is not accepted: {}", refusal.message))
+        })
     }
-}
-
-/// Why parameters are not taken. They may say how safe something has to be, so none are ignored.
-pub(crate) fn unknown_parameters(reference: &ParametersReference) -> Refusal {
-    Reason::InvalidParameters.because(format!(
-        "`parametersRef` names {} `{}` of group `{}`, and no kind of parameters is supported: remove it",
-        reference.kind, reference.name, reference.group
-    ))
 }
 
 /// Gateways whose class does not exist: no controller will ever tell their authors.

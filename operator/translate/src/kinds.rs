@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use postern_config::ObjectKey;
 use serde::Deserialize;
 
-use crate::api::{Gateway, GatewayClass, GrpcRoute, HttpRoute, ReferenceGrant};
+use crate::api::{Gateway, GatewayClass, GrpcRoute, HttpRoute, Parameters, ReferenceGrant};
 
 /// Objects of one kind by name, in order.
 pub type Objects<T> = BTreeMap<ObjectKey, Arc<T>>;
@@ -111,6 +111,7 @@ kinds! {
     http_routes: HttpRoute = "gateway.networking.k8s.io" "HTTPRoute" ["v1", "v1beta1"],
     grpc_routes: GrpcRoute = "gateway.networking.k8s.io" "GRPCRoute" ["v1"],
     reference_grants: ReferenceGrant = "gateway.networking.k8s.io" "ReferenceGrant" ["v1", "v1beta1"],
+    parameters: Parameters = "postern.dev" "PosternParameters" ["v1alpha1"],
     services: Service = "" "Service" ["v1"],
     endpoint_slices: EndpointSlice = "discovery.k8s.io" "EndpointSlice" ["v1"],
     secrets: Secret = "" "Secret" ["v1"],

@@ -17,6 +17,7 @@ mod grants;
 mod listeners;
 mod namespaces;
 mod nearest;
+mod parameters;
 mod plan;
 mod routes;
 mod status;
@@ -74,7 +75,7 @@ pub fn translate(snapshot: &Snapshot) -> Translation {
     let grants = Grants::of(objects);
     let classes = classes::resolve(snapshot);
     let secrets = certificates::secrets(objects, &classes);
-    let gateways = listeners::resolve(objects, &classes, &grants, &secrets);
+    let gateways = listeners::resolve(snapshot, &classes, &grants, &secrets);
     let attached = attach::routes(objects, &gateways);
     let rules = routes::translate(objects, &grants, &attached);
     let plans = plan::per_gateway(snapshot, &gateways, &attached, &rules);

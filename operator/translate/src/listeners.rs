@@ -6,13 +6,16 @@ use std::sync::Arc;
 use postern_config::{Certificate, CertificateKey, Hostname, ObjectKey, RouteKind};
 
 use crate::Note;
-use crate::api::{self, GROUP, Gateway, ProtocolType, RouteGroupKind, SectionName};
+use crate::api::{
+    self, GROUP, Gateway, ParametersReference, PosternParametersSpec, ProtocolType, RouteGroupKind,
+    SectionName,
+};
 use crate::certificates::{self, Certificates, Secrets};
 use crate::classes::Classes;
 use crate::grants::Grants;
-use crate::kinds::ObjectSet;
+use crate::snapshot::Snapshot;
 use crate::status::{Reason, Refusal};
-use crate::{conflicts, unsupported};
+use crate::{conflicts, parameters, unsupported};
 
 /// Our Gateways by name.
 pub(crate) type Gateways<'a> = BTreeMap<&'a ObjectKey, OurGateway<'a>>;
@@ -21,6 +24,8 @@ pub(crate) type Gateways<'a> = BTreeMap<&'a ObjectKey, OurGateway<'a>>;
 pub(crate) struct OurGateway<'a> {
     /// The object.
     pub(crate) object: &'a Gateway,
+    /// What is said of its data planes.
+    pub(crate) parameters: PosternParametersSpec,
     /// Why nothing of it is taken.
     pub(crate) refusal: Option<Refusal>,
     /// Why a reference outside of its listeners cannot be followed.
@@ -69,38 +74,77 @@ pub(crate) enum Service {
 
 /// Takes the Gateways that are ours and judges their listeners.
 pub(crate) fn resolve<'a>(
-    objects: &'a ObjectSet,
+    snapshot: &'a Snapshot,
     classes: &Classes<'_>,
     grants: &Grants<'_>,
     secrets: &Secrets,
 ) -> Gateways<'a> {
-    let ours = objects.gateways.iter().filter(|(_, gateway)| classes.claim(gateway));
-    ours.map(|(key, object)| (key, gateway(classes, grants, secrets, key, object))).collect()
+    let ours = snapshot.objects.gateways.iter().filter(|(_, gateway)| classes.claim(gateway));
+    ours.map(|(key, object)| (key, gateway(snapshot, classes, grants, secrets, key, object))).collect()
 }
 
 fn gateway<'a>(
+    snapshot: &Snapshot,
     classes: &Classes<'_>,
     grants: &Grants<'_>,
     secrets: &Secrets,
     key: &ObjectKey,
     object: &'a Gateway,
 ) -> OurGateway<'a> {
-    let refusal = classes.refusal(object).or_else(|| unsupported::gateway(&object.spec));
+    let (parameters, invalid) = match parameters(snapshot, classes, key, object) {
+        Ok(parameters) => (parameters, None),
+        Err(refusal) => (PosternParametersSpec::default(), Some(refusal)),
+    };
+    // A Gateway that runs already is left as it runs while its parameters are not good: nobody loses requests by them.
+    let keeps_on = invalid.is_some() && snapshot.settings.infrastructure.is_some();
+    let unsupported = unsupported::gateway(&object.spec);
+    let is_served = unsupported.is_none() && (invalid.is_none() || keeps_on);
+    let refusal = invalid.or(unsupported);
     let mut names = BTreeSet::new();
     let specs: Vec<&api::Listener> =
         object.spec.listeners.iter().filter(|spec| names.insert(&spec.name)).collect();
     let conflicts = conflicts::between(&specs);
     let overlaps = conflicts::overlaps(&specs, &conflicts);
     let mut notes = unsupported::ignored_fields(key, &object.spec);
+    notes.extend(
+        reference(object)
+            .filter(|_| refusal.is_none())
+            .and_then(|reference| parameters::without_effect(snapshot, &key.namespace, &reference.name)),
+    );
     let listeners = specs.into_iter().zip(conflicts).zip(overlaps).map(|((spec, conflict), overlaps)| {
         notes.extend(unsupported::ignored_options(key, spec));
         listener(grants, secrets, key, object, spec, conflict, overlaps)
     });
     let mut listeners: Vec<OurListener<'_>> = listeners.collect();
-    if refusal.is_some() {
+    if !is_served {
         listeners.iter_mut().for_each(|listener| listener.service = Service::None);
     }
-    OurGateway { object, refusal, unresolved: unsupported::backend_tls(&object.spec), listeners, notes }
+    OurGateway {
+        object,
+        parameters,
+        refusal,
+        unresolved: unsupported::backend_tls(&object.spec),
+        listeners,
+        notes,
+    }
+}
+
+/// What its class and the Gateway itself say of its data planes.
+fn parameters(
+    snapshot: &Snapshot,
+    classes: &Classes<'_>,
+    key: &ObjectKey,
+    gateway: &Gateway,
+) -> Result<PosternParametersSpec, Refusal> {
+    let class = classes.parameters(gateway)?;
+    let own = reference(gateway)
+        .map(|reference| parameters::of_gateway(snapshot, &key.namespace, reference))
+        .transpose()?;
+    Ok(parameters::merged(class, own))
+}
+
+fn reference(gateway: &Gateway) -> Option<&ParametersReference> {
+    gateway.spec.infrastructure.as_ref()?.parameters_ref.as_ref()
 }
 
 fn listener<'a>(

@@ -53,7 +53,8 @@ fn listeners(snapshot: &Snapshot, gateway: &OurGateway<'_>) -> Plan {
     }
     let settings = &snapshot.settings;
     let infrastructure = settings.infrastructure.as_ref().filter(|_| gateway.refusal.is_none());
-    plan.workload = infrastructure.map(|given| workload::of(settings, given, gateway.object, &plan.config));
+    plan.workload = infrastructure
+        .map(|given| workload::of(settings, given, gateway.object, &gateway.parameters, &plan.config));
     plan
 }
 

@@ -1,6 +1,6 @@
 //! All that translation looks at: the objects, who we are, and what the world answered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use postern_config::ObjectKey;
 
@@ -15,6 +15,8 @@ pub const CONTROLLER_NAME: &str = "postern.dev/gateway-controller";
 pub struct Snapshot {
     /// The objects.
     pub objects: ObjectSet,
+    /// The kinds that the cluster does not have: nobody could make an object of them.
+    pub missing_kinds: BTreeSet<&'static str>,
     /// Who we are and what we claim.
     pub settings: Settings,
     /// What the world answered.

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::Note;
 use crate::api::{self, CertificateMode, FromNamespaces, GatewaySpec, ListenerTls, ProtocolType};
+use crate::namespaces;
 use crate::status::{Reason, Refusal};
-use crate::{classes, namespaces};
 
 /// The protocols that are served.
 pub(crate) fn protocol(spec: &api::Listener) -> Option<Refusal> {
@@ -21,9 +21,6 @@ pub(crate) fn protocol(spec: &api::Listener) -> Option<Refusal> {
 
 /// What a Gateway asks for that no part of it may be served without.
 pub(crate) fn gateway(spec: &GatewaySpec) -> Option<Refusal> {
-    if let Some(parameters) = spec.infrastructure.as_ref().and_then(|i| i.parameters_ref.as_ref()) {
-        return Some(classes::unknown_parameters(parameters));
-    }
     let address =
         spec.addresses.iter().find(|a| a.kind.as_deref().is_some_and(|kind| kind != "IPAddress"))?;
     let kind = address.kind.as_deref().unwrap_or_default();

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
+use postern_translate::api::{OWN_GROUP, crd};
 use postern_translate::kinds::KINDS;
 
 /// `UPDATE=1` writes the chart's file anew.
@@ -25,7 +26,8 @@ fn the_reader_role_has_a_rule_for_every_kind() {
 fn rules() -> String {
     let mut groups: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for kind in KINDS {
-        groups.entry(kind.group).or_default().insert(plural(kind.kind));
+        let own = (kind.group == OWN_GROUP).then(|| plural_of_ours(kind.kind));
+        groups.entry(kind.group).or_default().insert(own.unwrap_or_else(|| plural(kind.kind)));
     }
     let mut text = String::new();
     for (group, resources) in groups {
@@ -35,6 +37,13 @@ fn rules() -> String {
             .expect("a string takes all");
     }
     text
+}
+
+/// As our CRD names the collection.
+fn plural_of_ours(kind: &str) -> String {
+    let crd = crd();
+    assert_eq!(crd["spec"]["names"]["kind"], kind, "a kind of ours without a CRD");
+    crd["spec"]["names"]["plural"].as_str().expect("a CRD names its collection").into()
 }
 
 /// As the API names the collection of a kind.

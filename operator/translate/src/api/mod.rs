@@ -8,6 +8,7 @@ mod gateway_class;
 mod grpc_route;
 mod http_route;
 mod open;
+mod parameters;
 mod reference_grant;
 mod shared;
 mod status;
@@ -26,6 +27,11 @@ pub use http_route::{
     PathMatchType, PathModifierType, RequestRedirectFilter, UrlRewriteFilter,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+pub use parameters::{
+    AccessLog, DataPlaneParameters, ExternalTrafficPolicy, LogLevel, OWN_GROUP, Parameters, PodParameters,
+    PosternParameters, PosternParametersSpec, Quantity, Resources, ServiceKind, ServiceParameters,
+    TaintEffect, Toleration, TolerationOperator, TopologySpread, WhenUnsatisfiable, billionths, crd,
+};
 pub use reference_grant::{ReferenceGrantFrom, ReferenceGrantSpec, ReferenceGrantTo};
 use serde::de::DeserializeOwned;
 use serde::ser::SerializeStruct;

@@ -43,6 +43,7 @@ pub(super) fn complete(object: &mut AnyObject) {
         | AnyObject::HttpRoute(_)
         | AnyObject::GrpcRoute(_)
         | AnyObject::ReferenceGrant(_)
+        | AnyObject::Parameters(_)
         | AnyObject::ConfigMap(_) => {}
     }
 }

@@ -59,7 +59,11 @@ fn findings(node: &mut Node, info: &KindInfo) -> Vec<Finding> {
     let mut found: Vec<Finding> = node.flaws().into_iter().map(Finding::from).collect();
     place_in_namespace(node, info);
     if found.is_empty() {
-        found = if info.group == api::GROUP { check_ours(node, info) } else { check_core(node, info) };
+        found = if [api::GROUP, api::OWN_GROUP].contains(&info.group) {
+            check_ours(node, info)
+        } else {
+            check_core(node, info)
+        };
     }
     found.sort_by_key(|finding| (finding.at.line, finding.at.column));
     found

@@ -61,7 +61,7 @@ pub(crate) fn all(
 fn class(ours: &OurClass<'_>) -> GatewayClassStatus {
     let message = "the class is served by this controller";
     let conditions = Conditions::of(&ours.object.metadata)
-        .unless(ours.refusal.as_ref(), ConditionType::Accepted, Reason::Accepted, message)
+        .unless(ours.parameters.as_ref().err(), ConditionType::Accepted, Reason::Accepted, message)
         .sorted();
     let supported_features =
         SUPPORTED_FEATURES.iter().map(|name| SupportedFeature { name: (*name).into() }).collect();

@@ -10,6 +10,7 @@
 
 mod fields;
 mod mutate;
+mod own;
 mod sample;
 mod schema;
 mod seeds;

@@ -9,7 +9,7 @@ use crate::server::{array, text};
 
 /// What strings are made of. Where a schema has a pattern or lengths, those that fit it are taken.
 #[rustfmt::skip]
-pub const STRINGS: [&str; 78] = [
+pub const STRINGS: [&str; 81] = [
     "a", "web", "app-1", "example.com", "*.example.com", "a.b.example.com", "*", "", "-a", "a-", "A", "Web",
     "a_b", "a.b", "a..b", "/", "/a", "/a/b", "/a/", "//", "/a//b", "/a/./b", "/a/../b", "/a/..", "/a/.",
     "/a%2fb", "/a%2Fb", "/a#b", "/a?b", "/ä", "a/b", "/a b", "/%zz", "/(a|b)+", "[", "example.com/v1",
@@ -18,7 +18,7 @@ pub const STRINGS: [&str; 78] = [
     "ä", "1.2.3.4", "::1", "::ffff:1.2.3.4", "1.2.3.256", "10s", "0s", "1h30m", "1.5s", "100ms", "5m",
     "99999h", "100000h", "20s", "gateway.networking.x-k8s.io", "XBackend", "ClusterTrustBundle",
     "certificates.k8s.io", "TLS", "Header", "http://example.com", "https://*.example.com:8443", "http://*",
-    "GET", "HTTP",
+    "GET", "HTTP", "10.0.0.0/8", "2001:db8::/32", "10.0.0.0/33",
 ];
 
 /// Makes values up. The same seed makes the same values.

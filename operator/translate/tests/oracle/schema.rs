@@ -42,7 +42,7 @@ const KNOWN: [(&str, &str); 4] = [
 ];
 
 /// Every keyword of a schema by its place; of rules the messages.
-fn keywords(schema: &Value) -> BTreeMap<String, Value> {
+pub fn keywords(schema: &Value) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     collect(schema, "spec", &mut found);
     found

@@ -50,6 +50,20 @@ impl Server {
         Self { versions }
     }
 
+    /// Compiles the schema of our own kind, as its CRD has it.
+    pub fn own() -> Self {
+        let crd = postern_translate::api::crd();
+        let version = &crd["spec"]["versions"][0];
+        let api_version = format!("{}/{}", text(&crd["spec"]["group"]), text(&version["name"]));
+        let kind = text(&crd["spec"]["names"]["kind"]).to_owned();
+        // The API server knows these of every kind, and the generator leaves them out.
+        let mut schema = version["schema"]["openAPIV3Schema"].clone();
+        for (field, of_type) in [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")] {
+            schema["properties"][field]["type"] = of_type.into();
+        }
+        Self { versions: [((api_version, kind), Version::new(&schema))].into() }
+    }
+
     /// All versions, by apiVersion and kind.
     pub fn versions(&self) -> impl Iterator<Item = (&(String, String), &Version)> {
         self.versions.iter()

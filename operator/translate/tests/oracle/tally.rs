@@ -8,12 +8,20 @@ use serde_json::Value;
 use crate::server::Server;
 
 /// Where we and the oracle differ, and mean to: kind, part of the path, and why.
-const MEANT: [(&str, &str, &str); 1] = [(
-    "Gateway",
-    "caCertificateRefs[].namespace",
-    "the rule against a ClusterTrustBundle with a namespace says `has(r.namespace)`; the oracle sees a field of that name as \
+const MEANT: [(&str, &str, &str); 3] = [
+    (
+        "Gateway",
+        "caCertificateRefs[].namespace",
+        "the rule against a ClusterTrustBundle with a namespace says `has(r.namespace)`; the oracle sees a field of that name as \
      `__namespace__`, so the rule is blind there, and what it is for is clear",
-)];
+    ),
+    (
+        "PosternParameters",
+        "loadBalancerSourceRanges[]",
+        "a CRD that old clusters can read too has no rule for networks; that it is one is found when parameters are read",
+    ),
+    ("PosternParameters", "trustedProxies[]", "the same"),
+];
 
 /// How many ways to differ a failure shows.
 const SHOWN: usize = 25;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use postern_config::ObjectKey;
 use postern_translate::api::GatewayStatusAddress;
+use postern_translate::kinds::KINDS;
 use postern_translate::manifest::{self, Source};
 use postern_translate::snapshot::{Claim, Infrastructure, Observed, ObservedGateway, Snapshot};
 use serde::Deserialize;
@@ -21,6 +22,8 @@ struct Given {
     observed: Option<BTreeMap<ObjectKey, Seen>>,
     /// Make workloads of this image.
     image: Option<String>,
+    /// Kinds that the cluster does not have.
+    missing_kinds: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -74,6 +77,9 @@ fn give(snapshot: &mut Snapshot, given: Given) {
     if given.claim_every == Some(false) {
         snapshot.settings.claim = Claim::OurClasses;
     }
+    let kinds = KINDS.iter().map(|info| info.kind);
+    snapshot.missing_kinds =
+        kinds.filter(|kind| given.missing_kinds.iter().any(|missing| missing == kind)).collect();
     snapshot.settings.infrastructure = given.image.map(|image| Infrastructure {
         image,
         channel: "https://postern.postern-system.svc:15010".into(),

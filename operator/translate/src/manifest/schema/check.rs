@@ -40,7 +40,9 @@ impl Walk {
     fn shape(&mut self, shape: &Shape, node: &mut Node) {
         let at = node.at;
         match (shape, &mut node.content) {
-            (Shape::Any, _) | (Shape::Boolean, Content::Bool(_)) => {}
+            (Shape::Any, _) | (Shape::Boolean, Content::Bool(_)) | (Shape::Open, Content::Map(_)) => {}
+            (Shape::Amount(pattern), Content::Text(text)) => self.text(text, Some(pattern), &[], at),
+            (Shape::Amount(_), Content::Number(number)) if number.as_u64().is_some() => {}
             (Shape::Object(fields), Content::Map(entries)) => self.object(fields, entries, at),
             (Shape::Map { values, most }, Content::Map(entries)) => {
                 entries.retain(|entry| !entry.value.is_null());
@@ -186,10 +188,11 @@ impl Walk {
 
     fn wrong_type(&mut self, wanted: &Shape, content: &Content, at: Position) {
         let wanted_name = match wanted {
-            Shape::Object(_) | Shape::Map { .. } => "a mapping",
+            Shape::Object(_) | Shape::Map { .. } | Shape::Open => "a mapping",
             Shape::List { .. } => "a list",
             Shape::Text { .. } => "a string",
             Shape::Integer { .. } => "a whole number",
+            Shape::Amount(_) => "a whole number or a string",
             Shape::Boolean => "true or false",
             Shape::Any => "anything",
         };
@@ -203,7 +206,9 @@ impl Walk {
             Content::Bad(_) => ("no value", None),
         };
         let hint = match (wanted, value, content) {
-            (Shape::Text { .. }, Some(value), _) => Some(format!("write it in quotes: \"{value}\"")),
+            (Shape::Text { .. } | Shape::Amount(_), Some(value), _) => {
+                Some(format!("write it in quotes: \"{value}\""))
+            }
             (Shape::Integer { .. }, _, Content::Text(text)) if text.parse::<i64>().is_ok() => {
                 Some(format!("write it without quotes: {text}"))
             }

@@ -1,7 +1,7 @@
 //! A small language for the shape of objects: what upstream's CRDs say as OpenAPI and CEL, one file a kind.
 //!
 //! A schema states types, limits, patterns, list keys and defaults; a [`Rule`] holds what spans several fields, with upstream's
-//! message. Kinds of Gateway API are written here in full, status apart.
+//! message. Kinds of Gateway API and our own are written here in full, status apart.
 
 mod check;
 mod filters;
@@ -11,6 +11,7 @@ mod grpc_route;
 mod http_route;
 pub(super) mod metadata;
 mod openapi;
+mod parameters;
 mod pattern;
 mod reference_grant;
 mod references;
@@ -28,22 +29,23 @@ use serde_json::Value;
 use super::tree::Node;
 use crate::api::{GatewayClassSpec, GatewaySpec, GrpcRouteSpec, HttpRouteSpec, Kind, ReferenceGrantSpec};
 
-/// The schema of `spec` of a kind of Gateway API; all versions that are read have the same.
+/// The schema of `spec` of a kind of Gateway API or of ours; all versions that are read have the same.
 pub(super) fn spec_of(kind: &str) -> Option<&'static Schema> {
-    static KINDS: LazyLock<[(&str, Schema); 6]> = LazyLock::new(|| {
+    static KINDS: LazyLock<[(&str, Schema); 7]> = LazyLock::new(|| {
         [
             (GatewayClassSpec::KIND, gateway_class::spec()),
             (GatewaySpec::KIND, gateway::spec()),
             (HttpRouteSpec::KIND, http_route::spec()),
             (GrpcRouteSpec::KIND, grpc_route::spec()),
             (ReferenceGrantSpec::KIND, reference_grant::spec()),
+            (crate::parameters::KIND, parameters::spec()),
             ("TLSRoute", tls_route::spec()),
         ]
     });
     KINDS.iter().find(|(name, _)| *name == kind).map(|(_, schema)| schema)
 }
 
-/// The fields of an object of a kind of Gateway API. What they hold is checked apart, and `status` is not: controllers wrote it.
+/// The fields of an object of a kind of Gateway API or of ours. What they hold is checked apart, and `status` is not: controllers wrote it.
 pub(super) fn top_of(kind: &str) -> &'static Schema {
     fn fields() -> [Field; 4] {
         ["apiVersion", "kind", "metadata", "spec"].map(|name| required(name, any()))
@@ -53,7 +55,11 @@ pub(super) fn top_of(kind: &str) -> &'static Schema {
         let [api_version, kind, metadata, spec] = fields();
         object([api_version, kind, metadata, spec, optional("status", any())])
     });
-    if kind == ReferenceGrantSpec::KIND { &WITHOUT_STATUS } else { &WITH_STATUS }
+    if [ReferenceGrantSpec::KIND, crate::parameters::KIND].contains(&kind) {
+        &WITHOUT_STATUS
+    } else {
+        &WITH_STATUS
+    }
 }
 
 /// What a value must be.
@@ -91,6 +97,10 @@ pub(super) enum Shape {
         one_of: &'static [i64],
     },
     Boolean,
+    /// An amount such as `2`, `500m` or `256Mi`.
+    Amount(&'static Pattern),
+    /// A mapping that is read elsewhere.
+    Open,
     /// Anything; it is read elsewhere.
     Any,
 }
@@ -172,6 +182,14 @@ pub(super) fn boolean() -> Schema {
     Schema::new(Shape::Boolean)
 }
 
+pub(super) fn amount(pattern: &'static Pattern) -> Schema {
+    Schema::new(Shape::Amount(pattern))
+}
+
+pub(super) fn open_object() -> Schema {
+    Schema::new(Shape::Open)
+}
+
 pub(super) fn any() -> Schema {
     Schema::new(Shape::Any)
 }
@@ -202,7 +220,12 @@ impl Schema {
         match &mut self.shape {
             Shape::Text { least, .. } | Shape::List { least, .. } => *least = limit as usize,
             Shape::Integer { least, .. } => *least = Some(limit.into()),
-            Shape::Object(_) | Shape::Map { .. } | Shape::Boolean | Shape::Any => {}
+            Shape::Object(_)
+            | Shape::Map { .. }
+            | Shape::Boolean
+            | Shape::Amount(_)
+            | Shape::Open
+            | Shape::Any => {}
         }
         self
     }
@@ -214,7 +237,7 @@ impl Schema {
                 *most = Some(limit as usize);
             }
             Shape::Integer { most, .. } => *most = Some(limit.into()),
-            Shape::Object(_) | Shape::Boolean | Shape::Any => {}
+            Shape::Object(_) | Shape::Boolean | Shape::Amount(_) | Shape::Open | Shape::Any => {}
         }
         self
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Field, Schema, Shape, Unique, spec_of};
 
-/// What we know of `spec` of a kind of Gateway API, as OpenAPI with Kubernetes' extensions. Rules have their messages only.
+/// What we know of `spec` of a kind of Gateway API or of ours, as OpenAPI with Kubernetes' extensions. Rules have their messages only.
 /// `None` for other kinds.
 pub fn openapi(kind: &str) -> Option<Value> {
     spec_of(kind).map(of)
@@ -46,6 +46,16 @@ fn of(schema: &Schema) -> Value {
             ("minimum", least.map(Value::from)),
             ("maximum", most.map(Value::from)),
             ("enum", (!one_of.is_empty()).then(|| json!(one_of))),
+        ]),
+        Shape::Amount(pattern) => pairs([
+            ("x-kubernetes-int-or-string", Some(true.into())),
+            ("anyOf", Some(json!([{ "type": "integer" }, { "type": "string" }]))),
+            ("pattern", Some(pattern.text.into())),
+            ("minimum", Some(0.into())),
+        ]),
+        Shape::Open => pairs([
+            ("type", Some("object".into())),
+            ("x-kubernetes-preserve-unknown-fields", Some(true.into())),
         ]),
         Shape::Boolean => pairs([("type", Some("boolean".into()))]),
         Shape::Any => pairs([]),

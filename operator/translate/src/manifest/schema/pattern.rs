@@ -65,6 +65,9 @@ patterns! {
     /// The form that `infrastructure.labels` and `.annotations` ask of keys.
     LABEL_KEY = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$",
         "a name of at most 63 letters, digits, '-', '_' and '.', with an optional domain and '/' in front";
+    AMOUNT = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$",
+        "an amount such as 2, 500m or 256Mi";
+    NETWORK = r"^[0-9A-Fa-f:.]+/[0-9]{1,3}$", "a network such as 10.0.0.0/8";
     GRPC_SERVICE = r"^(?i)\.?[a-z_][a-z_0-9]*(\.[a-z_][a-z_0-9]*)*$", "a gRPC service such as package.Service";
     GRPC_METHOD = r"^[A-Za-z_][A-Za-z_0-9]*$", "a gRPC method";
     /// What `routability` asks of a prefixed path, its domain apart.
