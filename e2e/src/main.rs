@@ -6,6 +6,7 @@ mod facts;
 mod latency;
 mod load;
 mod loss;
+mod parameters;
 
 use std::process::ExitCode;
 
@@ -29,6 +30,8 @@ enum Suite {
     Latency(latency::Options),
     /// What clients lose while something happens to Postern
     Loss(loss::Arguments),
+    /// What PosternParameters do to data planes
+    Parameters,
 }
 
 #[tokio::main]
@@ -48,5 +51,6 @@ async fn run(suite: Suite, facts: &mut Facts) -> Result<(), cluster::Error> {
         Suite::Channel => channel::run(&cluster, facts).await,
         Suite::Latency(options) => latency::run(&cluster, &options, facts).await,
         Suite::Loss(arguments) => loss::run(&cluster, facts, &arguments).await,
+        Suite::Parameters => parameters::run(&cluster, facts).await,
     }
 }
