@@ -8,7 +8,11 @@ start() {
   local again
   eval "again=($(<"$file.command"))"
   cd "$state"
-  setsid nsenter --net="/run/netns/$name" -- "${again[@]}" >>"$file.log" 2>&1 </dev/null &
+  (
+    # What the caller has open, its locks among them, is not the component's.
+    for open in "/proc/$BASHPID/fd"/*; do [ "${open##*/}" -le 2 ] || eval "exec ${open##*/}>&-"; done
+    exec setsid nsenter --net="/run/netns/$name" -- "${again[@]}" >>"$file.log" 2>&1 </dev/null
+  ) &
   echo $! >"$file.pid"
 }
 
