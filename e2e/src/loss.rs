@@ -49,8 +49,11 @@ enum Case {
 /// A container that got KILL. Requests may be lost that were on its connections, or came while nobody could take them.
 #[derive(Clone, Copy, Debug)]
 struct Killed {
-    at: Duration,
-    /// When it answered again.
+    /// It lived until here at least,
+    from: Duration,
+    /// and until here at most.
+    to: Duration,
+    /// When connections were taken again.
     back: Duration,
 }
 
@@ -71,13 +74,14 @@ pub async fn run(cluster: &Cluster, facts: &mut Facts, arguments: &Arguments) ->
     for case in cases {
         let ended = run_case(*case, &bench, facts, arguments.requests).await;
         if let Err(error) = ended {
-            facts.check(format_args!("{}: comes to its end: {error}", case.name()), false);
+            facts.check(format_args!("the case comes to its end: {error}"), false);
         }
     }
     bench.clear().await
 }
 
 async fn run_case(case: Case, bench: &Bench, facts: &mut Facts, requests: u32) -> Result<(), Error> {
+    say(format_args!("==> {}", case.name()));
     case.prepare(bench).await?;
     let rate = (f64::from(requests) / case.lasts().as_secs_f64()).clamp(RATES.0, RATES.1);
     let load = Load::start(bench.target(), rate);
@@ -88,9 +92,8 @@ async fn run_case(case: Case, bench: &Bench, facts: &mut Facts, requests: u32) -
     let restored = case.restore(bench).await;
     sleep(AROUND).await;
     let outcome = load.stop(requests).await?;
-    let name = case.name();
     let from_to = format!("from {:.1} to {:.1} s", begins.as_secs_f64(), ends.as_secs_f64());
-    tell(&name, &outcome);
+    tell(&outcome);
     let killed = event?;
     let (own, lost): (Vec<_>, Vec<_>) =
         outcome.lost.iter().partition(|loss| killed.is_some_and(|killed| killed.owns(loss)));
@@ -100,21 +103,18 @@ async fn run_case(case: Case, bench: &Bench, facts: &mut Facts, requests: u32) -
         String::new()
     };
     facts.check(
-        format_args!("{name}: {} lost{own} of {outcome}; the event was {from_to}", lost.len()),
+        format_args!("{} lost{own} of {outcome}; the event was {from_to}", lost.len()),
         lost.is_empty(),
     );
     restored
 }
 
 /// What was lost, by cause.
-fn tell(name: &str, outcome: &Outcome) {
+fn tell(outcome: &Outcome) {
     for ((cause, way), losses) in outcome.causes() {
         let (first, last) = (losses[0], losses[losses.len() - 1]);
         let [first, last] = [first.sent, last.ended].map(|at| at.as_secs_f64());
-        say(format_args!(
-            "        {name}: {} of {way:?} from {first:.2} to {last:.2} s: {cause}",
-            losses.len()
-        ));
+        say(format_args!("        {} of {way:?} from {first:.2} to {last:.2} s: {cause}", losses.len()));
     }
 }
 
@@ -122,8 +122,8 @@ impl Killed {
     /// Whether a loss is of a connection that the container had when it was killed, or could not take while it was down.
     fn owns(self, loss: &Loss) -> bool {
         match loss.connected {
-            Some(connected) => connected <= self.at && loss.ended >= self.at,
-            None => loss.ended >= self.at && loss.sent <= self.back,
+            Some(connected) => connected <= self.to && loss.ended >= self.from,
+            None => loss.ended >= self.from && loss.sent <= self.back,
         }
     }
 }
