@@ -8,6 +8,7 @@ use futures::StreamExt;
 use kube::api::DynamicObject;
 use kube::core::discovery::ApiResource;
 use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client};
 use postern_config::ObjectKey;
@@ -48,6 +49,10 @@ pub const MADE: [(&str, &str); 4] =
 const QUIET: Duration = Duration::from_millis(4);
 /// How long a change waits at most.
 const LATEST: Duration = Duration::from_millis(40);
+/// The pause before a watch is tried again, at most: after the first failure, and after many. However long the API server was
+/// away, nobody should wait much longer for what they change then.
+const FIRST_PAUSE: Duration = Duration::from_millis(800);
+const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
 /// What is watched: a kind, and whether it is only what we made.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -232,7 +237,7 @@ async fn follow(
     changes: mpsc::Sender<Change>,
 ) {
     let api = Api::<DynamicObject>::all_with(client, &resource);
-    let mut events = std::pin::pin!(watcher(api, scope(topic)).default_backoff());
+    let mut events = std::pin::pin!(watcher(api, scope(topic)).backoff(Pauses::default()));
     let mut failures = 0_u32;
     while let Some(event) = events.next().await {
         failures = if event.is_ok() { 0 } else { failures.saturating_add(1) };
@@ -255,6 +260,28 @@ async fn follow(
         if changes.send(Change { topic, epoch, event }).await.is_err() {
             return;
         }
+    }
+}
+
+/// The pauses between the failures of a watch, each of a random length, so that not all come back at once.
+#[derive(Default)]
+struct Pauses {
+    failures: u32,
+}
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let most = FIRST_PAUSE.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE);
+        self.failures = self.failures.saturating_add(1);
+        Some(most.mul_f64(0.5 + 0.5 * fastrand::f64()))
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.failures = 0;
     }
 }
 
@@ -290,5 +317,22 @@ fn parse(topic: Topic, mut object: DynamicObject) -> Parsed {
             Parsed::Malformed(key)
         }
         None => Parsed::Malformed(key),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_is_tried_again_within_seconds_however_often_it_failed() {
+        let mut pauses = Pauses::default();
+        let first = pauses.next().expect("they never end");
+        assert!(first <= FIRST_PAUSE && first >= FIRST_PAUSE / 2, "{first:?}");
+        for pause in pauses.by_ref().take(5_000) {
+            assert!(pause <= LONGEST_PAUSE && pause >= FIRST_PAUSE / 2, "{pause:?}");
+        }
+        pauses.reset();
+        assert!(pauses.next().expect("they never end") <= FIRST_PAUSE);
     }
 }
