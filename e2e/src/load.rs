@@ -62,8 +62,8 @@ pub struct Load {
 pub struct Outcome {
     sent: BTreeMap<Way, usize>,
     pub lost: Vec<Loss>,
-    /// How long each right answer took, sorted.
-    took: Vec<Duration>,
+    /// How long each right answer took, and when it was asked for; the quickest first.
+    took: Vec<(Duration, Duration)>,
     lasted: Duration,
 }
 
@@ -78,7 +78,7 @@ struct Common {
 struct Seen {
     sent: BTreeMap<Way, usize>,
     lost: Vec<Loss>,
-    took: Vec<Duration>,
+    took: Vec<(Duration, Duration)>,
 }
 
 /// Between two looks at what is due.
@@ -174,7 +174,7 @@ async fn one(number: u32, due: Instant, connections: Arc<Connections>, common: A
     let mut seen = common.seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     *seen.sent.entry(way).or_default() += 1;
     match answer {
-        Ok(()) => seen.took.push(due.elapsed()),
+        Ok(()) => seen.took.push((due.elapsed(), sent)),
         Err(cause) => {
             let ended = connections.began.elapsed();
             seen.lost.push(Loss { way, cause, connected, sent, ended });
@@ -197,8 +197,8 @@ impl Outcome {
         causes
     }
 
-    /// The time within which a part of the right answers came.
-    fn within(&self, part: f64) -> Duration {
+    /// The time within which a part of the right answers came, and when the last of them was asked for.
+    fn within(&self, part: f64) -> (Duration, Duration) {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -216,7 +216,15 @@ impl Display for Outcome {
         let (kept, new, h2) = (sent(Way::Kept), sent(Way::New), sent(Way::H2));
         write!(f, "{} requests in {:.0} s", self.sent(), self.lasted.as_secs_f64())?;
         write!(f, " ({kept} on kept connections, {new} on new ones, {h2} over HTTP/2)")?;
-        let [p50, p99, most] = [0.5, 0.99, 1.0].map(|part| self.within(part).as_secs_f64() * 1000.0);
-        write!(f, ", p50 {p50:.1} ms, p99 {p99:.1} ms, max {most:.0} ms")
+        let [p50, p99, most] = [0.5, 0.99, 1.0].map(|part| self.within(part));
+        let ms = |(took, _): (Duration, Duration)| took.as_secs_f64() * 1000.0;
+        write!(
+            f,
+            ", p50 {:.1} ms, p99 {:.1} ms, max {:.0} ms at {:.1} s",
+            ms(p50),
+            ms(p99),
+            ms(most),
+            most.1.as_secs_f64()
+        )
     }
 }

@@ -182,9 +182,9 @@ impl Connections {
         if status != 200 {
             return Err(Failed::Lost(format!("status {}", status.as_u16())));
         }
-        let text = String::from_utf8_lossy(&body);
+        let has = |text: &str| memchr::memmem::find(&body, text.as_bytes()).is_some();
         // The quotation mark: `/1` is not the beginning of `/12`.
-        if text.contains(&self.target.mark) && text.contains(&format!("{}\"", path(number))) {
+        if has(&self.target.mark) && has(&format!("{}\"", path(number))) {
             Ok(())
         } else {
             Err(Failed::Lost("the answer of somebody else".into()))
