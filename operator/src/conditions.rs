@@ -29,7 +29,8 @@ pub fn findings(statuses: &Statuses) -> Vec<Finding> {
     }
     let http = statuses.http_routes.iter().map(|(key, status)| ("HTTPRoute", key, status));
     let grpc = statuses.grpc_routes.iter().map(|(key, status)| ("GRPCRoute", key, status));
-    for (kind, key, RouteStatus { parents }) in grpc.chain(http) {
+    for (kind, key, status) in grpc.chain(http) {
+        let RouteStatus { parents } = &**status;
         for api::ParentStatus { parent_ref, conditions, .. } in parents {
             let subject = format!("{kind} {key} on {}", parent(parent_ref, &key.namespace));
             add(&mut all, &key.namespace, subject, conditions);

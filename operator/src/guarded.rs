@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use postern_config::ObjectKey;
 use postern_translate::api::{Condition, ConditionStatus, GROUP, ParentReference, ParentStatus, RouteStatus};
 use postern_translate::kinds::ObjectSet;
 use postern_translate::snapshot::Snapshot;
-use postern_translate::{Translation, translate};
+use postern_translate::{Translation, Translator};
 
 /// An object by kind and key.
 pub type Name = (&'static str, ObjectKey);
@@ -24,8 +25,13 @@ pub struct Guarded {
 }
 
 /// Translates what can be translated. `former` is what the last translation was made of, `suspects` was guilty then.
-pub fn guarded(snapshot: Snapshot, former: &ObjectSet, suspects: &[Name]) -> Guarded {
-    if let Some(translation) = attempt(&snapshot) {
+pub fn guarded(
+    translator: &mut Translator,
+    snapshot: Snapshot,
+    former: &ObjectSet,
+    suspects: &[Name],
+) -> Guarded {
+    if let Some(translation) = attempt_with(translator, &snapshot) {
         return Guarded { translation: Some(translation), objects: snapshot.objects, guilty: Vec::new() };
     }
     let nothing = ObjectSet::default();
@@ -44,12 +50,16 @@ pub fn guarded(snapshot: Snapshot, former: &ObjectSet, suspects: &[Name]) -> Gua
 }
 
 fn attempt(snapshot: &Snapshot) -> Option<Translation> {
+    attempt_with(&mut Translator::default(), snapshot)
+}
+
+fn attempt_with(translator: &mut Translator, snapshot: &Snapshot) -> Option<Translation> {
     let attempt = || {
         #[cfg(test)]
         tests::trip(snapshot);
-        translate(snapshot)
+        translator.translate(snapshot)
     };
-    // Translation holds nothing that a panic could leave half done.
+    // Translation holds nothing that a panic could leave half done, and a translator keeps nothing of it.
     catch_unwind(AssertUnwindSafe(attempt)).ok()
 }
 
@@ -110,12 +120,12 @@ fn tell(translation: &mut Translation, snapshot: &Snapshot, kind: &str, key: &Ob
         "HTTPRoute" => {
             let Some(route) = objects.http_routes.get(key) else { return };
             let status = entries(&route.spec.parent_refs, route.metadata.generation);
-            statuses.http_routes.insert(key.clone(), status);
+            statuses.http_routes.insert(key.clone(), Arc::new(status));
         }
         "GRPCRoute" => {
             let Some(route) = objects.grpc_routes.get(key) else { return };
             let status = entries(&route.spec.parent_refs, route.metadata.generation);
-            statuses.grpc_routes.insert(key.clone(), status);
+            statuses.grpc_routes.insert(key.clone(), Arc::new(status));
         }
         "Gateway" => {
             let Some(gateway) = objects.gateways.get(key) else { return };

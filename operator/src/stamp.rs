@@ -1,7 +1,8 @@
 //! Statuses as a cluster would hold them: with times, and with what other controllers wrote.
 
-use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -30,14 +31,14 @@ pub fn present(objects: &ObjectSet) -> Statuses {
         .filter_map(|(key, class)| Some((key.name.clone(), class.status.clone()?)));
     Statuses {
         gateway_classes: classes.collect(),
-        gateways: statuses(&objects.gateways),
-        http_routes: statuses(&objects.http_routes),
-        grpc_routes: statuses(&objects.grpc_routes),
+        gateways: statuses(&objects.gateways).collect(),
+        http_routes: statuses(&objects.http_routes).map(|(key, status)| (key, Arc::new(status))).collect(),
+        grpc_routes: statuses(&objects.grpc_routes).map(|(key, status)| (key, Arc::new(status))).collect(),
     }
 }
 
-fn statuses<S: Kind>(objects: &Objects<Object<S>>) -> BTreeMap<ObjectKey, S::Status> {
-    objects.iter().filter_map(|(key, object)| Some((key.clone(), object.status.clone()?))).collect()
+fn statuses<S: Kind>(objects: &Objects<Object<S>>) -> impl Iterator<Item = (ObjectKey, S::Status)> {
+    objects.iter().filter_map(|(key, object)| Some((key.clone(), object.status.clone()?)))
 }
 
 /// The statuses with times: a condition whose status is as it was keeps the time that it had.
@@ -52,7 +53,7 @@ pub fn stamped(mut new: Statuses, old: &Statuses, now: Timestamp) -> Statuses {
     let routes = [(&mut new.http_routes, &old.http_routes), (&mut new.grpc_routes, &old.grpc_routes)];
     for (new, old) in routes {
         for (key, status) in new {
-            stamp_route(status, old.get(key), now);
+            stamp_route(Arc::make_mut(status), old.get(key).map(Arc::as_ref), now);
         }
     }
     new
@@ -98,10 +99,16 @@ pub fn list(objects: &ObjectSet, statuses: &Statuses, wanted: impl Fn(&str) -> b
         items.push(item(object, statuses.gateways.get(key)));
     }
     for (key, object) in chosen(&objects.grpc_routes, &wanted) {
-        items.push(item(object, joined(statuses.grpc_routes.get(key), object.status.as_ref()).as_ref()));
+        items.push(item(
+            object,
+            joined(statuses.grpc_routes.get(key).map(Arc::as_ref), object.status.as_ref()).as_ref(),
+        ));
     }
     for (key, object) in chosen(&objects.http_routes, &wanted) {
-        items.push(item(object, joined(statuses.http_routes.get(key), object.status.as_ref()).as_ref()));
+        items.push(item(
+            object,
+            joined(statuses.http_routes.get(key).map(Arc::as_ref), object.status.as_ref()).as_ref(),
+        ));
     }
     json!({ "apiVersion": "v1", "kind": "List", "metadata": {}, "items": items })
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use postern_translate::api::{Condition, ConditionStatus};
 use postern_translate::kinds::ObjectSet;
 use postern_translate::snapshot::{Observed, Settings, Snapshot};
-use postern_translate::{Note, Translation};
+use postern_translate::{Note, Translation, Translator};
 use tokio::sync::watch;
 
 use crate::guarded::{Guarded, Name, guarded};
@@ -76,11 +76,13 @@ pub async fn run(mut inputs: Inputs, outputs: Outputs, telemetry: Telemetry) {
         };
         let began = Instant::now();
         let (former, suspects) = (std::mem::take(&mut last.objects), last.guilty.clone());
+        let mut translator = std::mem::take(&mut last.translator);
         let task = tokio::task::spawn_blocking(move || {
-            let guarded = guarded(snapshot, &former, &suspects);
-            (guarded, former)
+            let guarded = guarded(&mut translator, snapshot, &former, &suspects);
+            (guarded, former, translator)
         });
-        let Ok((Guarded { translation, objects, guilty }, former)) = task.await else { continue };
+        let Ok((Guarded { translation, objects, guilty }, former, translator)) = task.await else { continue };
+        last.translator = translator;
         telemetry.translations.observe(began.elapsed().as_secs_f64());
         for (kind, object) in &guilty {
             telemetry.panics.inc();
@@ -109,6 +111,7 @@ pub async fn run(mut inputs: Inputs, outputs: Outputs, telemetry: Telemetry) {
 struct Last {
     result: Option<(u64, Observed, Arc<Translation>)>,
     objects: ObjectSet,
+    translator: Translator,
     guilty: Arc<[Name]>,
 }
 

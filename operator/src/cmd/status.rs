@@ -1,5 +1,7 @@
 //! `postern status`: the conditions that a cluster would show.
 
+use std::sync::Arc;
+
 use postern_config::ObjectKey;
 use postern_translate::Translation;
 use postern_translate::api::{Condition, GatewayStatus, ParentReference, ParentStatus, RouteStatus};
@@ -58,7 +60,7 @@ fn text(objects: &ObjectSet, translation: &Translation, wanted: impl Fn(&str) ->
                 key,
                 hostnames: &spec.hostnames,
                 parents: &spec.parent_refs,
-                status: statuses.grpc_routes.get(key),
+                status: statuses.grpc_routes.get(key).map(Arc::as_ref),
             }
         });
     let http_routes =
@@ -68,7 +70,7 @@ fn text(objects: &ObjectSet, translation: &Translation, wanted: impl Fn(&str) ->
                 key,
                 hostnames: &spec.hostnames,
                 parents: &spec.parent_refs,
-                status: statuses.http_routes.get(key),
+                status: statuses.http_routes.get(key).map(Arc::as_ref),
             }
         });
     let tables = [

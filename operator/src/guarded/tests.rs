@@ -93,7 +93,7 @@ fn poisoned(mut snapshot: Snapshot, kind: &str, name: &str) -> Snapshot {
 #[test]
 fn a_route_that_was_never_translated_is_left_out_and_told_so() {
     let snapshot = poisoned(snapshot(&shop()), "HTTPRoute", "web-42");
-    let guarded = guarded(snapshot, &ObjectSet::default(), &[]);
+    let guarded = guarded(&mut Translator::default(), snapshot, &ObjectSet::default(), &[]);
     assert_eq!(guarded.guilty, [("HTTPRoute", key("web-42"))]);
     assert_eq!((served(&guarded, "web").len(), served(&guarded, "other").len()), (99, 1));
     let statuses = guarded.translation.expect("a translation").statuses.http_routes;
@@ -110,7 +110,8 @@ fn a_route_that_was_never_translated_is_left_out_and_told_so() {
 fn what_was_translated_before_is_served_as_it_was() {
     let former = snapshot(&shop());
     for (kind, name) in [("HTTPRoute", "web-42"), ("Gateway", "other"), ("Service", "web")] {
-        let guarded = guarded(poisoned(former.clone(), kind, name), &former.objects, &[]);
+        let guarded =
+            guarded(&mut Translator::default(), poisoned(former.clone(), kind, name), &former.objects, &[]);
         assert_eq!(guarded.guilty, [(kind, key(name))]);
         assert_eq!((served(&guarded, "web").len(), served(&guarded, "other").len()), (100, 1), "{kind}");
     }
@@ -121,17 +122,29 @@ fn what_was_guilty_before_is_not_searched_for_again_and_not_once_it_is_well() {
     let former = snapshot(&shop());
     let name = ("HTTPRoute", key("web-42"));
     let suspects = [name.clone()];
-    let again = guarded(poisoned(former.clone(), "HTTPRoute", "web-42"), &former.objects, &suspects);
+    let again = guarded(
+        &mut Translator::default(),
+        poisoned(former.clone(), "HTTPRoute", "web-42"),
+        &former.objects,
+        &suspects,
+    );
     assert_eq!(again.guilty, suspects);
     let two = poisoned(poisoned(former.clone(), "HTTPRoute", "web-42"), "HTTPRoute", "web-77");
-    let two = guarded(two, &former.objects, &suspects);
+    let two = guarded(&mut Translator::default(), two, &former.objects, &suspects);
     assert_eq!(two.guilty, [name, ("HTTPRoute", key("web-77"))]);
-    assert!(guarded(former.clone(), &former.objects, &suspects).guilty.is_empty());
+    assert!(
+        guarded(&mut Translator::default(), former.clone(), &former.objects, &suspects).guilty.is_empty()
+    );
 }
 
 #[test]
 fn a_gateway_takes_no_other_with_it() {
-    let guarded = guarded(poisoned(snapshot(&shop()), "Gateway", "other"), &ObjectSet::default(), &[]);
+    let guarded = guarded(
+        &mut Translator::default(),
+        poisoned(snapshot(&shop()), "Gateway", "other"),
+        &ObjectSet::default(),
+        &[],
+    );
     assert_eq!(guarded.guilty, [("Gateway", key("other"))]);
     assert_eq!(served(&guarded, "web").len(), 100);
     let statuses = guarded.translation.expect("a translation").statuses.gateways;

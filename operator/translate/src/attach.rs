@@ -1,6 +1,6 @@
-//! Which listeners each route is attached to: parentRefs, kinds, namespaces and hostnames.
+//! Which listeners a route is attached to: parentRefs, kinds, namespaces and hostnames.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use postern_config::{Hostname, ObjectKey, RouteKind, RouteName};
 
@@ -11,24 +11,8 @@ use crate::kinds::ObjectSet;
 use crate::listeners::{Gateways, OurGateway, OurListener};
 use crate::namespaces;
 use crate::nearest::nearest;
-use crate::routes::{self, AnyRoute};
+use crate::routes::AnyRoute;
 use crate::status::{Reason, Refusal};
-
-/// The routes that name a Gateway of ours.
-pub(crate) struct Attached<'a> {
-    /// By name, each with at least one parent.
-    pub(crate) routes: BTreeMap<RouteName, AttachedRoute<'a>>,
-    /// What no status can say.
-    pub(crate) notes: Vec<Note>,
-}
-
-/// A route and the parents of ours that it names.
-pub(crate) struct AttachedRoute<'a> {
-    /// The route.
-    pub(crate) route: AnyRoute<'a>,
-    /// One for each parentRef, in the order of the object.
-    pub(crate) parents: Vec<Parent<'a>>,
-}
 
 /// A parentRef to a Gateway of ours. Each is judged apart.
 pub(crate) struct Parent<'a> {
@@ -48,32 +32,46 @@ pub(crate) struct Landing {
     pub(crate) hostnames: Vec<Hostname>,
 }
 
-/// Judges the parentRefs of all routes.
-pub(crate) fn routes<'a>(objects: &'a ObjectSet, gateways: &Gateways<'a>) -> Attached<'a> {
-    let mut attached = Attached { routes: BTreeMap::new(), notes: Vec::new() };
-    for route in routes::all(objects) {
-        let hostnames = hostnames(&route);
-        let mut seen = BTreeSet::new();
-        let mut parents = Vec::new();
-        for reference in route.parent_refs {
-            let mut reference = reference.clone();
-            let namespace = reference.namespace.get_or_insert_with(|| route.name.key.namespace.clone());
-            let key = ObjectKey::new(namespace.as_str(), reference.name.as_str());
-            match gateways.get_key_value(&key) {
-                _ if (reference.group.as_str(), reference.kind.as_str()) != (GROUP, "Gateway") => {}
-                Some((key, gateway)) if seen.insert(reference.clone()) => {
-                    let verdict = judge(objects, &route, &hostnames, &reference, key, gateway);
-                    parents.push(Parent { reference, gateway: key, verdict });
-                }
-                Some(_) => {}
-                None => attached.notes.extend(missing_gateway(objects, &route, &key)),
+/// Judges the parentRefs of a route; those to Gateways of ours are left, in their order. And what no status can say.
+pub(crate) fn parents<'a>(
+    objects: &ObjectSet,
+    gateways: &Gateways<'a>,
+    route: &AnyRoute<'_>,
+) -> (Vec<Parent<'a>>, Vec<Note>) {
+    let hostnames = hostnames(route);
+    let mut seen = BTreeSet::new();
+    let (mut parents, mut notes) = (Vec::new(), Vec::new());
+    for reference in route.parent_refs {
+        let mut reference = reference.clone();
+        let key = gateway(route, &reference);
+        reference.namespace.get_or_insert_with(|| key.namespace.clone());
+        match gateways.get_key_value(&key) {
+            _ if (reference.group.as_str(), reference.kind.as_str()) != (GROUP, "Gateway") => {}
+            Some((key, gateway)) if seen.insert(reference.clone()) => {
+                let verdict = judge(objects, route, &hostnames, &reference, key, gateway);
+                parents.push(Parent { reference, gateway: key, verdict });
             }
-        }
-        if !parents.is_empty() {
-            attached.routes.insert(route.name.clone(), AttachedRoute { route, parents });
+            Some(_) => {}
+            None => notes.extend(missing_gateway(objects, route, &key)),
         }
     }
-    attached
+    (parents, notes)
+}
+
+/// The Gateway that a parentRef names, if it names one.
+pub(crate) fn gateway(route: &AnyRoute<'_>, reference: &ParentReference) -> ObjectKey {
+    let namespace = reference.namespace.as_ref().unwrap_or(&route.name.key.namespace);
+    ObjectKey::new(namespace.as_str(), reference.name.as_str())
+}
+
+/// The listeners that accept a route, each once, by Gateway and place.
+pub(crate) fn landings(parents: &[Parent<'_>]) -> BTreeSet<(ObjectKey, usize)> {
+    let of = |parent: &'_ Parent<'_>| {
+        let places: Vec<usize> = parent.verdict.iter().flatten().map(|landing| landing.listener).collect();
+        let gateway = parent.gateway.clone();
+        places.into_iter().map(move |place| (gateway.clone(), place))
+    };
+    parents.iter().flat_map(of).collect()
 }
 
 /// The three gates, in the order of the specification: a listener that is named, that allows the route, and whose

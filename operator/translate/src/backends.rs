@@ -10,6 +10,7 @@ use postern_config::{AppProtocol, Backend, BackendKey, ObjectKey};
 use crate::api::ObjectReference;
 use crate::grants::{Grants, Referrer, SERVICE};
 use crate::kinds::ObjectSet;
+use crate::outcome::Services;
 use crate::status::{Reason, Refusal};
 
 /// The label by which an EndpointSlice names its Service.
@@ -17,7 +18,7 @@ const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 
 /// Follows a reference to a Service port. The grant is asked for before the Service is looked up.
 pub(crate) fn resolve(
-    objects: &ObjectSet,
+    services: &Services<'_>,
     grants: &Grants<'_>,
     from: Referrer<'_>,
     reference: &ObjectReference,
@@ -31,7 +32,7 @@ pub(crate) fn resolve(
     let service =
         ObjectKey::new(reference.namespace.as_deref().unwrap_or(from.namespace), reference.name.as_str());
     grants.permit(from, SERVICE, &service)?;
-    let object = objects.services.get(&service).ok_or_else(|| {
+    let object = services.get(&service).ok_or_else(|| {
         Reason::BackendNotFound.because(format!("Service `{service}` does not exist: create it"))
     })?;
     // Its name may lead anywhere, also to where the author of the route may not go.

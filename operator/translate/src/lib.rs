@@ -17,22 +17,25 @@ mod grants;
 mod listeners;
 mod namespaces;
 mod nearest;
+mod outcome;
 mod parameters;
 mod plan;
 mod routes;
 mod status;
+mod translator;
 mod unsupported;
 
 use std::collections::BTreeMap;
 
 use postern_config::{Config, ObjectKey};
 
-use crate::attach::Attached;
 use crate::classes::Classes;
 use crate::grants::Grants;
-use crate::listeners::Gateways;
+use crate::outcome::World;
 use crate::snapshot::Snapshot;
 pub use crate::status::{CONDITION_TYPES, Statuses};
+use crate::translator::Outcomes;
+pub use crate::translator::Translator;
 use crate::workload::Workload;
 
 /// All that follows from a snapshot.
@@ -71,23 +74,32 @@ pub struct Note {
 ///
 /// Never fails: what a user got wrong becomes a condition on that user's object and leaves every other object as it was.
 pub fn translate(snapshot: &Snapshot) -> Translation {
-    let objects = &snapshot.objects;
-    let grants = Grants::of(objects);
-    let classes = classes::resolve(snapshot);
-    let secrets = certificates::secrets(objects, &classes);
-    let gateways = listeners::resolve(snapshot, &classes, &grants, &secrets);
-    let attached = attach::routes(objects, &gateways);
-    let rules = routes::translate(objects, &grants, &attached);
-    let plans = plan::per_gateway(snapshot, &gateways, &attached, &rules);
-    let statuses = status::all(snapshot, &classes, &gateways, &attached, &rules);
-    let notes = notes(&classes, &gateways, &attached);
-    Translation { plans, statuses, notes }
+    Translator::default().translate(snapshot)
 }
 
-fn notes(classes: &Classes<'_>, gateways: &Gateways<'_>, attached: &Attached<'_>) -> Vec<Note> {
-    let of_gateways = gateways.values().flat_map(|gateway| &gateway.notes);
-    let mut notes: Vec<Note> =
-        classes.notes.iter().chain(of_gateways).chain(&attached.notes).cloned().collect();
+impl Translator {
+    /// What [`translate`] gives. What follows from routes that did not change, and look at nothing that did, is taken over
+    /// from the last time.
+    pub fn translate(&mut self, snapshot: &Snapshot) -> Translation {
+        let objects = &snapshot.objects;
+        let grants = Grants::of(objects);
+        let classes = classes::resolve(snapshot);
+        let secrets = certificates::secrets(objects, &classes);
+        let gateways = listeners::resolve(snapshot, &classes, &grants, &secrets);
+        let controller = &snapshot.settings.controller_name;
+        let world = World { objects, controller, grants, gateways };
+        let outcomes = self.outcomes(&world);
+        let plans = plan::per_gateway(snapshot, &world, outcomes);
+        let statuses = status::all(snapshot, &classes, &world, outcomes);
+        let notes = notes(&classes, &world, outcomes);
+        Translation { plans, statuses, notes }
+    }
+}
+
+fn notes(classes: &Classes<'_>, world: &World<'_>, outcomes: &Outcomes) -> Vec<Note> {
+    let of_gateways = world.gateways.values().flat_map(|gateway| &gateway.notes);
+    let of_routes = outcomes.all().flat_map(|(_, outcome)| &outcome.notes);
+    let mut notes: Vec<Note> = classes.notes.iter().chain(of_gateways).chain(of_routes).cloned().collect();
     notes.sort();
     notes.dedup();
     notes

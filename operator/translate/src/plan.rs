@@ -1,46 +1,74 @@
 //! What to run for each Gateway: its listeners, and what the routes attached to them need.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use postern_config::{Attachment, Backend, BackendKey, Listener, ObjectKey, Protocol, Route, RouteName};
+use postern_config::{
+    Attachment, Backend, BackendKey, Listener, ObjectKey, Protocol, Route, RouteName, RouteRule,
+};
 
 use crate::Plan;
 use crate::api::ProtocolType;
-use crate::attach::{Attached, AttachedRoute};
+use crate::attach::Parent;
 use crate::backends::Slices;
 use crate::listeners::{Gateways, OurGateway, OurListener, Service};
-use crate::routes::{Rules, backends_of};
+use crate::outcome::World;
+use crate::routes::AnyRoute;
 use crate::snapshot::Snapshot;
+use crate::translator::Outcomes;
 use crate::workload;
 
 /// Puts together the plan of each Gateway.
 pub(crate) fn per_gateway(
     snapshot: &Snapshot,
-    gateways: &Gateways<'_>,
-    attached: &Attached<'_>,
-    rules: &BTreeMap<RouteName, Rules>,
+    world: &World<'_>,
+    outcomes: &Outcomes,
 ) -> BTreeMap<ObjectKey, Plan> {
     let objects = &snapshot.objects;
-    let mut plans: BTreeMap<&ObjectKey, Plan> =
-        gateways.iter().map(|(key, gateway)| (*key, listeners(snapshot, gateway))).collect();
-    let slices = Slices::of(objects);
-    let mut backends: BTreeMap<&BackendKey, Arc<Backend>> = BTreeMap::new();
-    for (name, attached) in &attached.routes {
-        let rules = &rules[name];
-        for (gateway, attachments) in attachments(gateways, attached) {
-            let config = &mut plans.get_mut(gateway).expect("a parent is one of our Gateways").config;
-            for key in backends_of(&rules.rules) {
-                let backend = backends.entry(key).or_insert_with(|| Arc::new(slices.backend(objects, key)));
-                config.backends.entry(key.clone()).or_insert_with(|| backend.clone());
-            }
-            let created =
-                attached.route.metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second());
-            let route = Route { created, attachments, rules: rules.rules.clone() };
-            config.routes.insert(name.clone(), Arc::new(route));
+    let mut needs: BTreeMap<&ObjectKey, Needs<'_>> = BTreeMap::new();
+    for ((key, kind), outcome) in outcomes.all() {
+        for (gateway, route) in &outcome.served {
+            let needs = needs.entry(gateway).or_default();
+            needs.routes.push((RouteName { key: key.clone(), kind }, route.clone()));
+            needs.backends.extend(&outcome.backends);
         }
     }
-    plans.into_iter().map(|(key, plan)| (key.clone(), plan)).collect()
+    let slices = Slices::of(objects);
+    let mut backends: BTreeMap<&BackendKey, Arc<Backend>> = BTreeMap::new();
+    let plan = |(key, gateway): (&&ObjectKey, &OurGateway<'_>)| {
+        let mut plan = listeners(snapshot, gateway);
+        let needs = needs.remove(*key).unwrap_or_default();
+        let backend = |key| {
+            let backend = backends.entry(key).or_insert_with(|| Arc::new(slices.backend(objects, key)));
+            (key.clone(), backend.clone())
+        };
+        plan.config.backends = needs.backends.into_iter().map(backend).collect();
+        plan.config.routes = needs.routes.into_iter().collect();
+        ((*key).clone(), plan)
+    };
+    world.gateways.iter().map(plan).collect()
+}
+
+/// What the routes of a Gateway need.
+#[derive(Default)]
+struct Needs<'a> {
+    routes: Vec<(RouteName, Arc<Route>)>,
+    backends: BTreeSet<&'a BackendKey>,
+}
+
+/// A route as each Gateway serves it.
+pub(crate) fn served(
+    gateways: &Gateways<'_>,
+    route: &AnyRoute<'_>,
+    parents: &[Parent<'_>],
+    rules: Vec<RouteRule>,
+) -> Vec<(ObjectKey, Arc<Route>)> {
+    let created = route.metadata.creation_timestamp.as_ref().map_or(0, |time| time.0.as_second());
+    let attachments = attachments(gateways, parents).into_iter();
+    let served = attachments.map(|(gateway, attachments)| {
+        (gateway.clone(), Arc::new(Route { created, attachments, rules: rules.clone() }))
+    });
+    served.collect()
 }
 
 fn listeners(snapshot: &Snapshot, gateway: &OurGateway<'_>) -> Plan {
@@ -49,7 +77,7 @@ fn listeners(snapshot: &Snapshot, gateway: &OurGateway<'_>) -> Plan {
         if listener.service == Service::Full {
             plan.config.certificates.extend(listener.certificates.iter().cloned());
         }
-        plan.config.listeners.insert(listener.spec.name.clone(), Arc::new(served(listener)));
+        plan.config.listeners.insert(listener.spec.name.clone(), Arc::new(self::listener(listener)));
     }
     let settings = &snapshot.settings;
     let infrastructure = settings.infrastructure.as_ref().filter(|_| gateway.refusal.is_none());
@@ -58,7 +86,7 @@ fn listeners(snapshot: &Snapshot, gateway: &OurGateway<'_>) -> Plan {
     plan
 }
 
-fn served(listener: &OurListener<'_>) -> Listener {
+fn listener(listener: &OurListener<'_>) -> Listener {
     let protocol = match listener.spec.protocol {
         ProtocolType::Https => {
             let certificates = listener.certificates.iter().filter(|_| listener.service == Service::Full);
@@ -76,10 +104,10 @@ fn served(listener: &OurListener<'_>) -> Listener {
 /// The listeners that serve a route, by Gateway. Several parentRefs may lead to the same one.
 fn attachments<'a>(
     gateways: &Gateways<'_>,
-    route: &AttachedRoute<'a>,
+    parents: &[Parent<'a>],
 ) -> BTreeMap<&'a ObjectKey, Vec<Attachment>> {
     let mut attachments: BTreeMap<&'a ObjectKey, Vec<Attachment>> = BTreeMap::new();
-    for parent in &route.parents {
+    for parent in parents {
         for landing in parent.verdict.iter().flatten() {
             let listener = &gateways[parent.gateway].listeners[landing.listener];
             let of = attachments.entry(parent.gateway).or_default();

@@ -4,12 +4,14 @@
 mod graphs;
 mod shared;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use graphs::{gateway_mistakes, graph, rule_mistakes};
 use postern_config::{BackendKey, Config, ObjectKey, RouteKind, RouteName, RuleAction, Target};
+use postern_translate::api::RouteStatus;
 use postern_translate::snapshot::{Claim, Snapshot};
-use postern_translate::{Translation, translate};
+use postern_translate::{Translation, Translator, translate};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::Value;
@@ -28,6 +30,29 @@ proptest! {
     fn translating_twice_is_the_same(objects in graph()) {
         let snapshot = snapshot(&objects);
         prop_assert_eq!(translate(&snapshot), translate(&snapshot));
+    }
+
+    #[test]
+    fn what_was_translated_before_changes_nothing(
+        one in graph(), other in graph(), steps in prop::collection::vec(any::<u64>(), 1..6),
+    ) {
+        let mut translator = Translator::default();
+        let mut now: BTreeMap<_, Value> = one.into_iter().map(named).collect();
+        let other: BTreeMap<_, Value> = other.into_iter().map(named).collect();
+        let names: BTreeSet<_> = now.keys().chain(other.keys()).cloned().collect();
+        for step in std::iter::once(0).chain(steps) {
+            // Some objects become those of the other graph, or go, or come.
+            for name in names.iter().enumerate().filter(|(i, _)| step >> (i % 64) & 3 == 3).map(|(_, name)| name) {
+                match other.get(name) {
+                    Some(object) => drop(now.insert(name.clone(), object.clone())),
+                    None => drop(now.remove(name)),
+                }
+            }
+            let objects: Vec<Value> = now.values().cloned().collect();
+            let snapshot = snapshot(&objects);
+            prop_assert_eq!(translator.translate(&snapshot), translate(&snapshot));
+            prop_assert_eq!(translator.translate(&snapshot), translate(&snapshot));
+        }
     }
 
     #[test]
@@ -92,6 +117,10 @@ fn snapshot(objects: &[Value]) -> Snapshot {
     snapshot
 }
 
+fn named(object: Value) -> ((String, ObjectKey), Value) {
+    ((kind(&object).to_owned(), key(&object)), object)
+}
+
 fn translated(objects: &[Value]) -> Translation {
     translate(&snapshot(objects))
 }
@@ -139,13 +168,11 @@ fn uncounted(translation: &Translation) -> BTreeMap<ObjectKey, postern_translate
     gateways
 }
 
-type RouteStatuses = BTreeMap<RouteName, postern_translate::api::RouteStatus>;
+type RouteStatuses = BTreeMap<RouteName, Arc<RouteStatus>>;
 
 fn routes(translation: &Translation) -> RouteStatuses {
     let statuses = &translation.statuses;
-    let of = |kind: RouteKind,
-              routes: &BTreeMap<ObjectKey, postern_translate::api::RouteStatus>|
-     -> RouteStatuses {
+    let of = |kind: RouteKind, routes: &BTreeMap<ObjectKey, Arc<RouteStatus>>| -> RouteStatuses {
         routes.iter().map(|(key, status)| (RouteName { key: key.clone(), kind }, status.clone())).collect()
     };
     let mut routes = of(RouteKind::Http, &statuses.http_routes);
@@ -163,7 +190,7 @@ fn routes_without(translation: &Translation, route: &RouteName) -> RouteStatuses
 fn parents_without(translation: &Translation, gateway: &ObjectKey) -> RouteStatuses {
     let mut routes = routes(translation);
     for status in routes.values_mut() {
-        status.parents.retain(|parent| {
+        Arc::make_mut(status).parents.retain(|parent| {
             let reference = &parent.parent_ref;
             reference.namespace.as_ref() != Some(&gateway.namespace) || reference.name != gateway.name
         });

@@ -3,7 +3,7 @@
 mod grpc;
 mod http;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use postern_config::{
@@ -11,12 +11,13 @@ use postern_config::{
     RouteRule, RuleAction, Target, Timeouts,
 };
 
-use crate::api::{GROUP, GrpcRouteSpec, HttpBackendRef, HttpFilter, HttpRouteSpec, ParentReference};
-use crate::attach::Attached;
+use crate::api::{
+    GROUP, GrpcRoute, GrpcRouteSpec, HttpBackendRef, HttpFilter, HttpRoute, HttpRouteSpec, ParentReference,
+};
 use crate::backends;
 use crate::filters::{self, Position};
 use crate::grants::{Grants, Referrer};
-use crate::kinds::ObjectSet;
+use crate::outcome::Services;
 use crate::status::{Reason, Refusal};
 
 /// A route of any kind.
@@ -63,47 +64,41 @@ pub(crate) fn numbered(refusals: &[(usize, Refusal)]) -> String {
     few.chain(more).collect::<Vec<_>>().join("; ")
 }
 
-/// All routes of all kinds.
-pub(crate) fn all(objects: &ObjectSet) -> impl Iterator<Item = AnyRoute<'_>> {
-    let grpc = objects.grpc_routes.iter().map(|(key, route)| AnyRoute {
-        name: name(RouteKind::Grpc, key),
-        metadata: &route.metadata,
-        parent_refs: &route.spec.parent_refs,
-        hostnames: &route.spec.hostnames,
-        spec: AnySpec::Grpc(&route.spec),
-    });
-    let http = objects.http_routes.iter().map(|(key, route)| AnyRoute {
-        name: name(RouteKind::Http, key),
-        metadata: &route.metadata,
-        parent_refs: &route.spec.parent_refs,
-        hostnames: &route.spec.hostnames,
-        spec: AnySpec::Http(&route.spec),
-    });
-    grpc.chain(http)
-}
-
-fn name(kind: RouteKind, key: &ObjectKey) -> RouteName {
-    RouteName { key: key.clone(), kind }
-}
-
-/// Translates the rules of the attached routes. They are the same for every parent.
-pub(crate) fn translate(
-    objects: &ObjectSet,
-    grants: &Grants<'_>,
-    attached: &Attached<'_>,
-) -> BTreeMap<RouteName, Rules> {
-    let of = |(name, attached): (&RouteName, &crate::attach::AttachedRoute<'_>)| {
-        let drafts = match attached.route.spec {
-            AnySpec::Grpc(spec) => grpc::drafts(spec),
-            AnySpec::Http(spec) => http::drafts(spec),
-        };
-        let mut rules = Rules::default();
-        for draft in drafts {
-            draft.finish(objects, grants, name, &mut rules);
+impl<'a> AnyRoute<'a> {
+    /// A GRPCRoute.
+    pub(crate) fn grpc(key: &ObjectKey, route: &'a GrpcRoute) -> Self {
+        Self {
+            name: RouteName { key: key.clone(), kind: RouteKind::Grpc },
+            metadata: &route.metadata,
+            parent_refs: &route.spec.parent_refs,
+            hostnames: &route.spec.hostnames,
+            spec: AnySpec::Grpc(&route.spec),
         }
-        (name.clone(), rules)
+    }
+
+    /// An HTTPRoute.
+    pub(crate) fn http(key: &ObjectKey, route: &'a HttpRoute) -> Self {
+        Self {
+            name: RouteName { key: key.clone(), kind: RouteKind::Http },
+            metadata: &route.metadata,
+            parent_refs: &route.spec.parent_refs,
+            hostnames: &route.spec.hostnames,
+            spec: AnySpec::Http(&route.spec),
+        }
+    }
+}
+
+/// Translates the rules of a route. They are the same for every parent.
+pub(crate) fn translate(services: &Services<'_>, grants: &Grants<'_>, route: &AnyRoute<'_>) -> Rules {
+    let drafts = match route.spec {
+        AnySpec::Grpc(spec) => grpc::drafts(spec),
+        AnySpec::Http(spec) => http::drafts(spec),
     };
-    attached.routes.iter().map(of).collect()
+    let mut rules = Rules::default();
+    for draft in drafts {
+        draft.finish(services, grants, &route.name, &mut rules);
+    }
+    rules
 }
 
 /// A rule with its matches read, the rest as the user wrote it.
@@ -120,7 +115,7 @@ pub(crate) struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    fn finish(mut self, objects: &ObjectSet, grants: &Grants<'_>, route: &RouteName, to: &mut Rules) {
+    fn finish(mut self, services: &Services<'_>, grants: &Grants<'_>, route: &RouteName, to: &mut Rules) {
         if self.matches.is_empty() {
             self.matches.push(RouteMatch::default());
         }
@@ -135,7 +130,7 @@ impl Draft<'_> {
         for wanted in self.backends {
             http::unknown(&mut self.refusals, &wanted.unknown);
             let filters = self.filters(&wanted.filters, Position::Backend, route.kind);
-            let (target, protocol) = match backend(objects, grants, route, wanted) {
+            let (target, protocol) = match backend(services, grants, route, wanted) {
                 Ok((key, protocol)) => (Target::Backend(key), protocol),
                 Err(refusal) => {
                     let fault = Fault::from(&refusal);
@@ -170,14 +165,14 @@ impl Draft<'_> {
 }
 
 fn backend(
-    objects: &ObjectSet,
+    services: &Services<'_>,
     grants: &Grants<'_>,
     route: &RouteName,
     wanted: &HttpBackendRef,
 ) -> Result<(BackendKey, AppProtocol), Refusal> {
     let kind = route.kind.to_string();
     let from = Referrer { group: GROUP, kind: &kind, namespace: &route.key.namespace };
-    let (key, protocol) = backends::resolve(objects, grants, from, &wanted.reference)?;
+    let (key, protocol) = backends::resolve(services, grants, from, &wanted.reference)?;
     Ok((key, if route.kind == RouteKind::Grpc { AppProtocol::H2c } else { protocol }))
 }
 

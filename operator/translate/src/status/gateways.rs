@@ -3,8 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use postern_config::ObjectKey;
 
-use super::routes::Counts;
-use super::{ConditionType, Conditions, Reason, Refusal};
+use super::{ConditionType, Conditions, Counts, Reason, Refusal};
 use crate::api::{GROUP, GatewayStatus, GatewayStatusAddress, ListenerStatus, ProtocolType, RouteGroupKind};
 use crate::conflicts::quoted;
 use crate::listeners::{OurGateway, OurListener, Service};

@@ -1,41 +1,22 @@
 //! The status of a route: one entry for each parentRef to a Gateway of ours.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use postern_config::{ObjectKey, RouteName};
-
 use super::{ConditionType, Conditions, Reason};
 use crate::api::{ParentStatus, RouteStatus};
-use crate::attach::{Attached, AttachedRoute, Parent};
-use crate::routes::{Rules, numbered};
-
-/// How many routes each listener, by Gateway and place, has accepted.
-pub(super) type Counts<'a> = BTreeMap<(&'a ObjectKey, usize), i32>;
-
-/// Counts the routes that are attached and accepted, each once.
-pub(super) fn attached<'a>(attached: &Attached<'a>, rules: &BTreeMap<RouteName, Rules>) -> Counts<'a> {
-    let mut counts = Counts::new();
-    for (name, route) in attached.routes.iter().filter(|(name, _)| rules[name].refusal().is_none()) {
-        debug_assert_eq!(*name, route.route.name);
-        let landings = route.parents.iter().flat_map(|parent| {
-            parent.verdict.iter().flatten().map(|landing| (parent.gateway, landing.listener))
-        });
-        for place in landings.collect::<BTreeSet<_>>() {
-            *counts.entry(place).or_default() += 1;
-        }
-    }
-    counts
-}
+use crate::attach::Parent;
+use crate::routes::{AnyRoute, Rules, numbered};
 
 /// The entries for our parents, in the order of the parentRefs.
-pub(super) fn status(controller: &str, route: &AttachedRoute<'_>, rules: &Rules) -> RouteStatus {
-    RouteStatus {
-        parents: route.parents.iter().map(|parent| entry(controller, route, parent, rules)).collect(),
-    }
+pub(crate) fn status(
+    controller: &str,
+    route: &AnyRoute<'_>,
+    parents: &[Parent<'_>],
+    rules: &Rules,
+) -> RouteStatus {
+    RouteStatus { parents: parents.iter().map(|parent| entry(controller, route, parent, rules)).collect() }
 }
 
-fn entry(controller: &str, route: &AttachedRoute<'_>, parent: &Parent<'_>, rules: &Rules) -> ParentStatus {
-    let conditions = Conditions::of(route.route.metadata);
+fn entry(controller: &str, route: &AnyRoute<'_>, parent: &Parent<'_>, rules: &Rules) -> ParentStatus {
+    let conditions = Conditions::of(route.metadata);
     let refusal = parent.verdict.as_ref().err().cloned().or_else(|| rules.refusal());
     let accepted = refusal.is_none();
     let conditions = conditions.unless(
