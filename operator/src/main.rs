@@ -20,6 +20,7 @@ mod leader;
 mod merge;
 mod observe;
 mod output;
+mod pace;
 mod push;
 #[cfg(test)]
 mod scenarios;

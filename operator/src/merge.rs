@@ -14,6 +14,11 @@ pub trait Merge: Clone + Default + PartialEq {
     /// What is new in `self` against `present`, for the author of the object.
     fn news(&self, present: &Self) -> Vec<News>;
 
+    /// Whether nobody waits for the difference from `present`: it is only how many routes there are.
+    fn can_wait(&self, _present: &Self) -> bool {
+        false
+    }
+
     /// The newest generation that conditions of ours in it speak of.
     fn generation(&self, controller: &str) -> Option<i64>;
 }
@@ -52,6 +57,14 @@ impl Merge for GatewayStatus {
             all.extend(of.into_iter().filter(|news| !news.is_good()).map(|news| news.of(&listener.name)));
         }
         all
+    }
+
+    fn can_wait(&self, present: &Self) -> bool {
+        let mut recounted = present.clone();
+        for (ours, theirs) in self.listeners.iter().zip(&mut recounted.listeners) {
+            theirs.attached_routes = ours.attached_routes;
+        }
+        recounted == *self
     }
 
     fn generation(&self, _: &str) -> Option<i64> {

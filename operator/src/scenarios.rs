@@ -1,6 +1,7 @@
 //! The operator against an API server in memory: what it writes, and what it leaves alone.
 
 mod parameters;
+mod storms;
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the cluster holds: every kind that it has is watched, and changes of a few milliseconds are one.
+//! What the cluster holds: every kind that it has is watched, and what changes in a storm is passed on together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::discover::{self, Discovered};
+use crate::pace::Pace;
 use crate::telemetry::Telemetry;
 
 /// Everything that was seen, at one instant.
@@ -45,10 +46,6 @@ impl Seen {
 pub const MADE: [(&str, &str); 4] =
     [("apps", "Deployment"), ("", "ConfigMap"), ("", "Service"), ("", "ServiceAccount")];
 
-/// How long a change waits for the next one.
-const QUIET: Duration = Duration::from_millis(4);
-/// How long a change waits at most.
-const LATEST: Duration = Duration::from_millis(40);
 /// The pause before a watch is tried again, at most: after the first failure, and after many. However long the API server was
 /// away, nobody should wait much longer for what they change then.
 const FIRST_PAUSE: Duration = Duration::from_millis(800);
@@ -69,25 +66,30 @@ pub async fn run(client: Client, sender: watch::Sender<Option<Arc<Seen>>>, telem
     let mut discovered = discover::start(client.clone(), telemetry);
     let mut collector =
         Collector { client, changes, watches: BTreeMap::new(), seen: Seen::default(), epoch: 0 };
-    let mut due: Option<(Instant, Instant)> = None;
+    let mut pace = Pace::default();
     loop {
-        tokio::select! {
-            Some(found) = discovered.recv() => collector.follow(found),
-            Some(change) = received.recv() => {
-                if !collector.take(change) {
-                    continue;
-                }
+        let due = pace.due();
+        let has_changed = tokio::select! {
+            Some(found) = discovered.recv() => {
+                collector.follow(found);
+                true
             }
-            () = sleep_until(due.map_or_else(Instant::now, |(first, last)| (last + QUIET).min(first + LATEST))), if due.is_some() => {
-                due = None;
+            Some(change) = received.recv() => collector.take(change),
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                // What is here already belongs to it.
+                for _ in 0..received.len() {
+                    received.try_recv().into_iter().for_each(|change| _ = collector.take(change));
+                }
+                pace.pass(Instant::now());
                 if collector.is_synced() {
                     sender.send_replace(Some(Arc::new(collector.seen.clone())));
                 }
-                continue;
+                false
             }
+        };
+        if has_changed {
+            pace.changed(Instant::now());
         }
-        let now = Instant::now();
-        due = Some((due.map_or(now, |(first, _)| first), now));
     }
 }
 

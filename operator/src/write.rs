@@ -1,6 +1,6 @@
 //! Statuses into the cluster: where what is wanted differs from what is there, by the leader, and never over what is newer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,13 +10,14 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::discovery::ApiResource;
 use kube::{Api, Client};
 use postern_config::ObjectKey;
+use postern_translate::Statuses;
 use postern_translate::api::{Kind, Object};
-use postern_translate::kinds::Objects;
+use postern_translate::kinds::{ObjectSet, Objects};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::MANAGER;
 use crate::events::{Events, News};
@@ -29,6 +30,8 @@ use crate::translation::Current;
 const AT_ONCE: usize = 8;
 /// How long one write may take, before it is left for the next round.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often the numbers of routes are written at most: thousands of routes may come at once.
+const COUNTS: Duration = Duration::from_millis(300);
 /// How often one write is tried while others get in between.
 const TRIES: u32 = 5;
 
@@ -40,6 +43,18 @@ pub struct Writer {
     telemetry: Telemetry,
     /// What we wrote and have not seen come back.
     written: BTreeMap<(&'static str, ObjectKey), Written>,
+    /// What was looked through last, and the objects for which there was something to do.
+    last: Option<Arc<Current>>,
+    open: BTreeSet<(&'static str, ObjectKey)>,
+    /// When the statuses were written that may have to wait for the next time.
+    paced: BTreeMap<ObjectKey, Instant>,
+}
+
+/// Whether and when there is something left to write.
+#[derive(Debug, Default)]
+struct Left {
+    failed: bool,
+    waits: Option<Instant>,
 }
 
 #[derive(Clone)]
@@ -69,6 +84,16 @@ struct Job {
 struct Change {
     patch: Value,
     news: Vec<News>,
+    /// Whether nobody waits for it.
+    can_wait: bool,
+}
+
+/// What is to be written.
+#[derive(Default)]
+struct Jobs {
+    now: Vec<Job>,
+    /// When there will be more.
+    waits: Option<Instant>,
 }
 
 enum Outcome {
@@ -81,7 +106,8 @@ enum Outcome {
 impl Writer {
     /// Writes with this client in the name of this controller.
     pub fn new(client: Client, controller: &str, events: Events, telemetry: Telemetry) -> Self {
-        Self { client, controller: controller.into(), events, telemetry, written: BTreeMap::new() }
+        let (written, open, paced) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+        Self { client, controller: controller.into(), events, telemetry, written, last: None, open, paced }
     }
 
     /// Writes after every change while this replica leads.
@@ -91,29 +117,36 @@ impl Writer {
         mut leads: watch::Receiver<bool>,
     ) {
         let mut pause = None;
+        let mut due = None;
         loop {
             tokio::select! {
                 changed = current.changed() => if changed.is_err() { return },
                 changed = leads.changed() => if changed.is_err() { return },
-                () = sleep(pause.unwrap_or_default()), if pause.is_some() => {}
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
             }
             let newest = current.borrow_and_update().clone();
             let Some(newest) = newest.filter(|_| *leads.borrow_and_update()) else {
                 // Another replica writes now; what we wrote is old by the time that we do again.
                 self.written.clear();
-                pause = None;
+                self.last = None;
+                (pause, due) = (None, None);
                 continue;
             };
-            let failed = self.write(&newest, &leads).await;
-            pause = failed.then(|| {
-                pause.map_or(Duration::from_millis(250), |last| (last * 2).min(Duration::from_secs(30)))
+            let left = self.write(&newest, &leads).await;
+            pause = left.failed.then(|| {
+                pause.map_or(Duration::from_millis(250), |last: Duration| {
+                    (last * 2).min(Duration::from_secs(30))
+                })
             });
+            due = pause.map(|pause| Instant::now() + pause).into_iter().chain(left.waits).min();
         }
     }
 
-    /// Writes what differs; whether any of it failed.
-    pub async fn write(&mut self, current: &Current, leads: &watch::Receiver<bool>) -> bool {
-        let jobs = self.jobs(current);
+    /// Writes what differs; gives what is left.
+    async fn write(&mut self, current: &Arc<Current>, leads: &watch::Receiver<bool>) -> Left {
+        let (jobs, waits) = self.jobs(current);
+        self.open = jobs.iter().map(|job| (job.kind, job.key.clone())).collect();
+        self.last = Some(current.clone());
         let this = &*self;
         let outcomes = stream::iter(jobs).map(|job| async move {
             // What was true when the first was written may not be any more.
@@ -148,37 +181,56 @@ impl Writer {
         if let Some(first) = failed.first() {
             tracing::warn!(count = failed.len(), first, "cannot write statuses, will try again");
         }
-        !failed.is_empty()
+        Left { failed: !failed.is_empty(), waits }
     }
 
-    fn jobs(&mut self, current: &Current) -> Vec<Job> {
-        let (objects, statuses) = (&current.seen.objects, &current.translation.statuses);
-        let mut jobs = Vec::new();
-        let class = |key: &ObjectKey| statuses.gateway_classes.get(&key.name).cloned();
-        self.of_kind(&mut jobs, current, &objects.gateway_classes, class);
-        self.of_kind(&mut jobs, current, &objects.gateways, |key| statuses.gateways.get(key).cloned());
+    /// What is to be written now, and when to look again for what has to wait.
+    fn jobs(&mut self, current: &Current) -> (Vec<Job>, Option<Instant>) {
+        let mut jobs = Jobs::default();
+        let class = |statuses: &Statuses, key: &ObjectKey| {
+            statuses.gateway_classes.get(&key.name).cloned().map(Arc::new)
+        };
+        self.of_kind(&mut jobs, current, |it| &it.gateway_classes, class, None);
+        let gateway =
+            |statuses: &Statuses, key: &ObjectKey| statuses.gateways.get(key).cloned().map(Arc::new);
+        self.of_kind(&mut jobs, current, |it| &it.gateways, gateway, None);
         // A route that has left us keeps no entry of ours.
-        let http = |key: &ObjectKey| Some(statuses.http_routes.get(key).cloned().unwrap_or_default());
-        self.of_kind(&mut jobs, current, &objects.http_routes, http);
-        let grpc = |key: &ObjectKey| Some(statuses.grpc_routes.get(key).cloned().unwrap_or_default());
-        self.of_kind(&mut jobs, current, &objects.grpc_routes, grpc);
-        jobs
+        let http = |statuses: &Statuses, key: &ObjectKey| statuses.http_routes.get(key).cloned();
+        self.of_kind(&mut jobs, current, |it| &it.http_routes, http, Some(Arc::default()));
+        let grpc = |statuses: &Statuses, key: &ObjectKey| statuses.grpc_routes.get(key).cloned();
+        self.of_kind(&mut jobs, current, |it| &it.grpc_routes, grpc, Some(Arc::default()));
+        self.paced.retain(|_, at| at.elapsed() < COUNTS);
+        (jobs.now, jobs.waits)
     }
 
+    /// Adds the jobs of a kind. `absent` is what is wanted of an object of which nothing follows; `None` leaves it alone.
     fn of_kind<S: Kind>(
         &mut self,
-        jobs: &mut Vec<Job>,
+        jobs: &mut Jobs,
         current: &Current,
-        objects: &Objects<Object<S>>,
-        wanted: impl Fn(&ObjectKey) -> Option<S::Status>,
+        objects: impl Fn(&ObjectSet) -> &Objects<Object<S>>,
+        wanted: impl Fn(&Statuses, &ObjectKey) -> Option<Arc<S::Status>>,
+        absent: Option<Arc<S::Status>>,
     ) where
         S::Status: Merge + Send + Sync + 'static,
     {
         let Some(resource) = current.seen.resources.get(S::KIND) else { return };
-        for (key, object) in objects {
-            let Some(wanted) = wanted(key) else { continue };
-            let metadata = &object.metadata;
+        let last = self.last.clone();
+        for (key, object) in objects(&current.seen.objects) {
+            let wanted_now = wanted(&current.translation.statuses, key);
             let name = (S::KIND, key.clone());
+            // Most objects are as they were, and so is what is wanted of them.
+            let is_settled = |last: &Arc<Current>| {
+                let before = objects(&last.seen.objects).get(key);
+                before.is_some_and(|before| Arc::ptr_eq(before, object))
+                    && is_identical(wanted(&last.translation.statuses, key).as_ref(), wanted_now.as_ref())
+                    && !self.open.contains(&name)
+            };
+            if last.as_ref().is_some_and(is_settled) {
+                continue;
+            }
+            let Some(wanted) = wanted_now.or_else(|| absent.clone()) else { continue };
+            let metadata = &object.metadata;
             let ours = self.written.get(&name);
             let ours = ours.filter(|written| written.older.contains(&metadata.resource_version)).cloned();
             if ours.is_none() {
@@ -186,12 +238,21 @@ impl Writer {
                 self.written.remove(&name);
             }
             let change = match &ours {
-                Some(written) => self.change(&wanted, &read::<S::Status>(written.status.clone())),
-                None => self.change(&wanted, &object.status.clone().unwrap_or_default()),
+                Some(written) => self.change(&*wanted, &read::<S::Status>(written.status.clone())),
+                None => self.change(&*wanted, &object.status.clone().unwrap_or_default()),
             };
             let Some(change) = change else { continue };
+            if change.can_wait {
+                let now = Instant::now();
+                let due = self.paced.get(key).map(|last| *last + COUNTS).filter(|due| *due > now);
+                if let Some(due) = due {
+                    jobs.waits = Some(jobs.waits.map_or(due, |other| other.min(due)));
+                    continue;
+                }
+                self.paced.insert(key.clone(), now);
+            }
             let controller = self.controller.clone();
-            jobs.push(Job {
+            jobs.now.push(Job {
                 kind: S::KIND,
                 key: key.clone(),
                 resource: resource.clone(),
@@ -199,7 +260,7 @@ impl Writer {
                 version: ours.map_or_else(|| metadata.resource_version.clone(), |it| it.version),
                 generation: metadata.generation,
                 change,
-                merge: Box::new(move |present| change_of(&wanted, &read(present), &controller)),
+                merge: Box::new(move |present| change_of(&*wanted, &read(present), &controller)),
                 reference: ObjectReference {
                     api_version: Some(resource.api_version.clone()),
                     kind: Some(S::KIND.into()),
@@ -293,7 +354,14 @@ fn change_of<S: Merge + Serialize>(wanted: &S, present: &S, controller: &str) ->
             patch[field] = Value::Null;
         }
     }
-    Some(Change { news: merged.news(present), patch })
+    Some(Change { news: merged.news(present), can_wait: merged.can_wait(present), patch })
+}
+
+fn is_identical<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (one, other) => one.is_none() && other.is_none(),
+    }
 }
 
 fn read<S: DeserializeOwned + Default>(status: Value) -> S {
