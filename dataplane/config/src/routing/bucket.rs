@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use smol_str::SmolStr;
@@ -15,6 +16,7 @@ use super::candidate::PathCondition;
 use super::expressions::Expressions;
 use super::header::LastHeader;
 use super::lengths::Lengths;
+use super::regex::{Compiler, Pattern};
 use super::{Candidate, Request};
 
 /// Up to so many candidates are quicker to look at than to look up.
@@ -41,14 +43,14 @@ struct Index {
     lengths: Lengths,
     expressions: Run,
     /// The expressions in one, if they are many.
-    together: Option<Expressions>,
+    together: Option<Arc<Expressions>>,
     everything: Run,
 }
 
 impl Bucket {
     /// A bucket of the candidates that stand at `start` among the listener's, in the order of precedence.
-    pub(super) fn new<A>(start: usize, candidates: &[Candidate<A>]) -> Self {
-        let index = (candidates.len() > FEW).then(|| Box::new(Index::new(candidates)));
+    pub(super) fn new<A>(start: usize, candidates: &[Candidate<A>], compiler: &mut Compiler<'_>) -> Self {
+        let index = (candidates.len() > FEW).then(|| Box::new(Index::new(candidates, compiler)));
         Self { candidates: position(start)..position(start + candidates.len()), index }
     }
 
@@ -70,7 +72,7 @@ impl Bucket {
 }
 
 impl Index {
-    fn new<A>(candidates: &[Candidate<A>]) -> Self {
+    fn new<A>(candidates: &[Candidate<A>], compiler: &mut Compiler<'_>) -> Self {
         let mut index = Self::default();
         let mut start = 0;
         for run in candidates.chunk_by(|a, b| a.path.rank() == b.path.rank()) {
@@ -86,7 +88,7 @@ impl Index {
                 }
                 PathCondition::RegularExpression(_) => {
                     index.expressions = start..end;
-                    index.together = together(run);
+                    index.together = together(run, compiler);
                 }
             }
             start = end;
@@ -134,12 +136,15 @@ impl Index {
     }
 }
 
-fn together<A>(run: &[Candidate<A>]) -> Option<Expressions> {
+fn together<A>(run: &[Candidate<A>], compiler: &mut Compiler<'_>) -> Option<Arc<Expressions>> {
+    if run.len() < MANY_EXPRESSIONS {
+        return None;
+    }
     let patterns = run.iter().filter_map(|candidate| match &candidate.path {
         PathCondition::RegularExpression(pattern) => Some(pattern),
         PathCondition::Exact(_) | PathCondition::Prefix(_) => None,
     });
-    (run.len() >= MANY_EXPRESSIONS).then(|| Expressions::new(patterns)).flatten()
+    compiler.together(&patterns.collect::<Vec<&Pattern>>())
 }
 
 fn of_run<'a, A>(candidates: &'a [Candidate<A>], run: &Run) -> &'a [Candidate<A>] {

@@ -32,6 +32,12 @@ struct Scratch {
 
 type NewScratch = Box<dyn Fn() -> Scratch + Send + Sync + UnwindSafe + RefUnwindSafe>;
 
+impl std::fmt::Debug for Expressions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} expressions in one", self.patterns.len())
+    }
+}
+
 impl Expressions {
     /// The expressions in one; `None` if that is too big, or if one of them asks for Unicode word boundaries, which no
     /// such automaton has.

@@ -9,6 +9,8 @@ use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchKind, meta};
 use regex_syntax::hir::{Hir, Look};
 
+use super::expressions::Expressions;
+
 /// Bytes of a compiled expression. `[a-z0-9-]{1,63}` takes some thousands; what takes more than this is nested
 /// repetition.
 const EXPRESSION_LIMIT: usize = 256 << 10;
@@ -39,33 +41,49 @@ enum Engine {
     Lazy(Box<meta::Regex>),
 }
 
-/// The expressions of a table, by their text.
-pub(super) type Patterns = HashMap<Arc<str>, Pattern>;
+/// What a table has compiled: expressions by their text, and many in one by the texts of all.
+#[derive(Debug, Default)]
+pub(super) struct Compiled {
+    patterns: HashMap<Arc<str>, Pattern>,
+    together: HashMap<Box<[Arc<str>]>, Option<Arc<Expressions>>>,
+}
 
 /// Compiles the expressions of a table. One costs as much as hundreds of other conditions, so each is compiled once, and
 /// again for a later table only if it is new there.
 #[derive(Debug, Default)]
 pub(super) struct Compiler<'a> {
-    previous: Option<&'a Patterns>,
-    compiled: Patterns,
+    previous: Option<&'a Compiled>,
+    compiled: Compiled,
 }
 
 impl<'a> Compiler<'a> {
-    pub(super) fn new(previous: Option<&'a Patterns>) -> Self {
-        Self { previous, compiled: Patterns::new() }
+    pub(super) fn new(previous: Option<&'a Compiled>) -> Self {
+        Self { previous, compiled: Compiled::default() }
     }
 
     pub(super) fn pattern(&mut self, text: &str) -> Pattern {
-        if let Some(pattern) = self.compiled.get(text) {
+        if let Some(pattern) = self.compiled.patterns.get(text) {
             return pattern.clone();
         }
-        let known = self.previous.and_then(|previous| previous.get(text)).cloned();
+        let known = self.previous.and_then(|previous| previous.patterns.get(text)).cloned();
         let pattern = known.unwrap_or_else(|| Pattern::new(text));
-        self.compiled.insert(Arc::clone(&pattern.text), pattern.clone());
+        self.compiled.patterns.insert(Arc::clone(&pattern.text), pattern.clone());
         pattern
     }
 
-    pub(super) fn finish(self) -> Patterns {
+    /// Many in one. Listeners with the same routes share it.
+    pub(super) fn together(&mut self, given: &[&Pattern]) -> Option<Arc<Expressions>> {
+        let texts: Box<[Arc<str>]> = given.iter().map(|pattern| Arc::clone(&pattern.text)).collect();
+        if let Some(expressions) = self.compiled.together.get(&texts) {
+            return expressions.clone();
+        }
+        let known = self.previous.and_then(|previous| previous.together.get(&texts)).cloned();
+        let expressions = known.unwrap_or_else(|| Expressions::new(given.iter().copied()).map(Arc::new));
+        self.compiled.together.insert(texts, expressions.clone());
+        expressions
+    }
+
+    pub(super) fn finish(self) -> Compiled {
         self.compiled
     }
 }
@@ -191,6 +209,23 @@ mod tests {
             assert!(!matches(pattern, "a"), "{pattern}");
         }
         assert_eq!(check_regex("/api/.*"), Ok(()));
+    }
+
+    #[test]
+    fn what_was_compiled_once_is_not_compiled_again() {
+        let same = |a: &Option<Arc<Expressions>>, b: &Option<Arc<Expressions>>| {
+            a.as_ref().zip(b.as_ref()).is_some_and(|(a, b)| Arc::ptr_eq(a, b))
+        };
+        let mut compiler = Compiler::new(None);
+        let given = ["/a.*", "/b.*"].map(|text| compiler.pattern(text));
+        let given = [&given[0], &given[1]];
+        let first = compiler.together(&given);
+        assert!(same(&first, &compiler.together(&given)));
+        assert!(!same(&first, &compiler.together(&given[..1])));
+        let before = compiler.finish();
+        let mut compiler = Compiler::new(Some(&before));
+        assert!(same(&first, &compiler.together(&given)));
+        assert!(Arc::ptr_eq(&compiler.pattern("/a.*").text, &given[0].text));
     }
 
     #[test]

@@ -7,14 +7,14 @@ use super::bucket::Bucket;
 use super::header::LastHeader;
 use super::host::HostMap;
 use super::path::merge_slashes;
-use super::regex::{Compiler, Patterns};
+use super::regex::{Compiled, Compiler};
 use super::{Candidate, Explanation, Request, Rule, Selected};
 use crate::{Config, Hostname, Listener, ListenerName, Route, RouteName, RouteRule};
 
 /// The routing tables of everything that one Gateway serves. `A` is what a rule compiles to.
 pub struct RouteTable<A> {
     ports: BTreeMap<u16, PortTable<A>>,
-    patterns: Patterns,
+    expressions: Compiled,
 }
 
 /// The listeners of a port.
@@ -44,11 +44,11 @@ impl<A> RouteTable<A> {
     /// The tables of a configuration that follows this one's: what [`Self::build`] gives, but regular expressions that are
     /// here already are not compiled again, which is most of the work where there are many.
     pub fn rebuild(&self, config: &Config, compile: impl FnMut(&RouteName, &Route, &RouteRule) -> A) -> Self {
-        Self::build_with(Some(&self.patterns), config, compile)
+        Self::build_with(Some(&self.expressions), config, compile)
     }
 
     fn build_with(
-        known: Option<&Patterns>,
+        known: Option<&Compiled>,
         config: &Config,
         mut compile: impl FnMut(&RouteName, &Route, &RouteRule) -> A,
     ) -> Self {
@@ -68,9 +68,10 @@ impl<A> RouteTable<A> {
         let mut ports: BTreeMap<u16, PortTable<A>> = BTreeMap::new();
         for (name, listener) in &config.listeners {
             let candidates = attached.remove(name).unwrap_or_default();
-            ports.entry(listener.port).or_default().add(ListenerTable::new(name, listener, candidates));
+            let listener_table = ListenerTable::new(name, listener, candidates, &mut compiler);
+            ports.entry(listener.port).or_default().add(listener_table);
         }
-        Self { ports, patterns: compiler.finish() }
+        Self { ports, expressions: compiler.finish() }
     }
 
     /// The ports, in ascending order.
@@ -139,12 +140,17 @@ impl<A> Default for PortTable<A> {
 }
 
 impl<A> ListenerTable<A> {
-    fn new(name: &ListenerName, listener: &Listener, candidates: Vec<Candidate<A>>) -> Self {
+    fn new(
+        name: &ListenerName,
+        listener: &Listener,
+        candidates: Vec<Candidate<A>>,
+        compiler: &mut Compiler<'_>,
+    ) -> Self {
         let candidates = sorted(candidates);
         let mut hosts = HostMap::default();
         let mut start = 0;
         for bucket in candidates.chunk_by(|a, b| a.hostname() == b.hostname()) {
-            hosts.insert(bucket[0].hostname(), Bucket::new(start, bucket));
+            hosts.insert(bucket[0].hostname(), Bucket::new(start, bucket, compiler));
             start += bucket.len();
         }
         Self { name: name.as_str().into(), hostname: listener.hostname.clone(), candidates, hosts }
