@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use clap::Parser;
@@ -12,7 +12,7 @@ use ipnet::IpNet;
 use postern_dataplane::admin::{self, Readiness};
 use postern_dataplane::{AccessLogTo, Binds, Channel, Limits, Plane, Settings, Subscriber, install_crypto};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -85,7 +85,7 @@ async fn run(arguments: Arguments) -> std::io::Result<()> {
     let drain = Duration::from_secs(arguments.drain);
     let plane = Arc::new(Plane::start(settings(&arguments, drain))?);
     let (readiness, ready) = watch::channel(Readiness::Starting);
-    admin::start(arguments.admin, Arc::downgrade(&plane), ready).await?;
+    answer(arguments.admin, Arc::downgrade(&plane), ready).await?;
     let mut subscriber = Subscriber::new(Arc::clone(&plane));
     let mut standing = subscriber.standing();
     let channel = Channel { address: arguments.channel, ca: arguments.ca, token: arguments.token };
@@ -122,6 +122,26 @@ async fn run(arguments: Arguments) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Says whether we are ready on a thread of its own: this one may be compiling a large configuration, and who gets no
+/// answer sends us no more connections.
+///
+/// Fails when the machine gives no thread, or not the address.
+async fn answer(
+    address: SocketAddr,
+    plane: Weak<Plane>,
+    readiness: watch::Receiver<Readiness>,
+) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (started_to, started) = oneshot::channel();
+    std::thread::Builder::new().name("admin".into()).spawn(move || {
+        runtime.block_on(async {
+            let _ = started_to.send(admin::start(address, plane, readiness).await);
+            std::future::pending::<()>().await
+        });
+    })?;
+    started.await.map_err(std::io::Error::other)?.map(drop)
 }
 
 fn settings(arguments: &Arguments, drain: Duration) -> Settings {
