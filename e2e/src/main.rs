@@ -2,6 +2,7 @@
 
 mod channel;
 mod cluster;
+mod convergence;
 mod facts;
 mod latency;
 mod load;
@@ -26,6 +27,8 @@ struct Cli {
 enum Suite {
     /// Who is let in to the channel of configuration, and what is sent
     Channel,
+    /// Who writes what, and when
+    Convergence(convergence::Options),
     /// How long changes and new Gateways take, and what an idle one costs
     Latency(latency::Options),
     /// What clients lose while something happens to Postern
@@ -49,6 +52,7 @@ async fn run(suite: Suite, facts: &mut Facts) -> Result<(), cluster::Error> {
     let cluster = Cluster::connect().await?;
     match suite {
         Suite::Channel => channel::run(&cluster, facts).await,
+        Suite::Convergence(options) => convergence::run(&cluster, facts, &options).await,
         Suite::Latency(options) => latency::run(&cluster, &options, facts).await,
         Suite::Loss(arguments) => loss::run(&cluster, facts, &arguments).await,
         Suite::Parameters => parameters::run(&cluster, facts).await,
