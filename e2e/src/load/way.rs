@@ -1,6 +1,7 @@
 //! The connections of a load, and one request on one of them.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ type Answer = Result<http::Response<Incoming>, TrySendError<Request<Body>>>;
 pub(super) struct Connections {
     target: Arc<Target>,
     pub(super) began: Instant,
+    /// How many requests were sent again because the server had not looked at them, and had said so.
+    pub(super) handed_back: AtomicU32,
     room: Arc<Semaphore>,
     idle: Mutex<VecDeque<Kept>>,
     shared: [tokio::sync::Mutex<Option<Opened<http2::SendRequest<Body>>>>; SHARED],
@@ -50,6 +53,8 @@ struct Kept {
 enum Failed {
     /// It was not sent, for its connection had been closed before. A server may do that; the request goes elsewhere.
     Unsent,
+    /// It crossed with a GOAWAY of HTTP/2 that says that it was not looked at, and may be sent again (RFC 9113 section 6.8).
+    HandedBack,
     /// It is lost.
     Lost(String),
 }
@@ -57,7 +62,8 @@ enum Failed {
 impl Connections {
     pub(super) fn new(target: Arc<Target>, began: Instant) -> Self {
         let room = Arc::new(Semaphore::new(KEPT));
-        Self { target, began, room, idle: Mutex::default(), shared: Default::default() }
+        let handed_back = AtomicU32::default();
+        Self { target, began, handed_back, room, idle: Mutex::default(), shared: Default::default() }
     }
 
     /// One request, sent once. `connected` becomes the time at which its connection was there.
@@ -78,8 +84,12 @@ impl Connections {
             match asked {
                 Ok(()) => return Ok(()),
                 Err(Failed::Lost(cause)) => return Err(cause),
-                Err(Failed::Unsent) => *connected = None,
+                Err(Failed::Unsent) => {}
+                Err(Failed::HandedBack) => {
+                    self.handed_back.fetch_add(1, Ordering::Relaxed);
+                }
             }
+            *connected = None;
         }
     }
 
@@ -128,7 +138,7 @@ impl Connections {
     }
 
     async fn ask_shared(&self, number: u32, connected: &mut Option<Duration>) -> Result<(), Failed> {
-        let mut slot = self.shared[number as usize % SHARED].lock().await;
+        let mut slot = self.shared[number as usize / 5 % SHARED].lock().await;
         let known = slot.take().filter(|opened| !opened.sender.is_closed());
         let is_fresh = known.is_none();
         let Opened { mut sender, at } = match known {
@@ -174,6 +184,7 @@ impl Connections {
         let response = match answer {
             Ok(response) => response,
             Err(error) if error.message().is_some() => return Err(Failed::Unsent),
+            Err(error) if is_handed_back(error.error()) => return Err(Failed::HandedBack),
             Err(error) => return Err(lost(error.error())),
         };
         let status = response.status();
@@ -208,8 +219,16 @@ fn request(uri: String, host: Option<&str>) -> Request<Body> {
 fn at_once(failed: Failed) -> Failed {
     match failed {
         Failed::Unsent => Failed::Lost("closed as soon as it was open".into()),
-        Failed::Lost(_) => failed,
+        Failed::HandedBack | Failed::Lost(_) => failed,
     }
+}
+
+/// Whether a stream was above the last one of a GOAWAY that ends a connection in good order.
+fn is_handed_back(error: &hyper::Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<h2::Error>());
+    cause.is_some_and(|cause| {
+        cause.is_go_away() && cause.is_remote() && cause.reason() == Some(h2::Reason::NO_ERROR)
+    })
 }
 
 fn lost(error: impl std::error::Error) -> Failed {
