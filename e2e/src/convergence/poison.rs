@@ -32,9 +32,7 @@ pub async fn run(cluster: &Cluster, facts: &mut Facts) -> Result<(), Error> {
     for (name, text) in MANIFESTS {
         let taken = cluster.apply(NAMESPACE, &expanded(text)).await;
         if let Err(error) = &taken {
-            let text = error.to_string();
-            let first: String = text.chars().take(300).collect();
-            facts.check(format_args!("the API server takes {name}: {first}"), false);
+            facts.check(format_args!("the API server takes {name}: {}", cut(error)), false);
         }
         healthy.check(facts, name).await?;
         for says in Says::all(text) {
@@ -62,6 +60,11 @@ async fn panics(cluster: &Cluster) -> Result<f64, Error> {
     Ok(counted.get("postern_translation_panics_total").copied().unwrap_or(f64::NAN))
 }
 
+/// As much of it as a line takes.
+fn cut(text: impl ToString) -> String {
+    text.to_string().chars().take(500).collect()
+}
+
 /// Waits until a poison has the status that is true of it; gives what it has, if that is something else.
 async fn told(cluster: &Cluster, says: &Says<'_>) -> Result<Option<String>, Error> {
     let api = cluster.gateway_api(says.kind, NAMESPACE);
@@ -71,7 +74,7 @@ async fn told(cluster: &Cluster, says: &Says<'_>) -> Result<Option<String>, Erro
         last = object.data["status"].clone();
         Ok(says.is_told(&object))
     });
-    Ok((!is_told.await?).then(|| format!(", but there is {last}")))
+    Ok((!is_told.await?).then(|| format!(", but there is {}", cut(&last))))
 }
 
 /// A route whose status has no room left: others have written 32 entries. Its own entry comes once there is room.
