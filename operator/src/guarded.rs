@@ -59,8 +59,12 @@ fn attempt_with(translator: &mut Translator, snapshot: &Snapshot) -> Option<Tran
         tests::trip(snapshot);
         translator.translate(snapshot)
     };
-    // Translation holds nothing that a panic could leave half done, and a translator keeps nothing of it.
-    catch_unwind(AssertUnwindSafe(attempt)).ok()
+    let translation = catch_unwind(AssertUnwindSafe(attempt)).ok();
+    if translation.is_none() {
+        // It may have taken note of changes from which nothing has followed yet.
+        *translator = Translator::default();
+    }
+    translation
 }
 
 /// Which objects make translation panic: kind after kind, since a route does nothing without its Gateway.
