@@ -58,11 +58,12 @@ fn pod(
 ) -> Value {
     let own = DataPlaneParameters::default();
     let data_plane = parameters.data_plane.as_ref().unwrap_or(&own);
+    let drain = data_plane.drain_seconds.unwrap_or(DRAIN);
     let mut pod = json!({
         "serviceAccountName": name,
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
-        "terminationGracePeriodSeconds": LEAVE + data_plane.drain_seconds.unwrap_or(DRAIN) + SPARE,
+        "terminationGracePeriodSeconds": drain.saturating_add(LEAVE + SPARE),
         "securityContext": {
             "runAsNonRoot": true,
             "runAsUser": 65_532,

@@ -24,6 +24,10 @@ fn tidy(value: &mut Value) {
             if fields.contains_key("x-kubernetes-int-or-string") {
                 fields.insert("anyOf".into(), json!([{ "type": "integer" }, { "type": "string" }]));
             }
+            // A line of a comment ends where the source is full, and not where a terminal is.
+            if let Some(Value::String(text)) = fields.get_mut("description") {
+                *text = text.replace('\n', " ");
+            }
             fields.values_mut().for_each(tidy);
         }
         Value::Array(items) => items.iter_mut().for_each(tidy),
