@@ -18,32 +18,45 @@ const REST: Duration = Duration::from_secs(12);
 /// Runs the suite.
 pub async fn run(cluster: &Cluster, facts: &mut Facts) -> Result<(), Error> {
     let bench = Bench::make(cluster).await?;
-    what_cannot_work_is_refused(&bench, facts).await;
-    a_gateway_has_what_its_parameters_say(&bench, facts).await?;
-    changes_restart_only_what_they_must(&bench, facts).await?;
-    parameters_that_go_take_nothing_along(&bench, facts).await?;
-    without_parameters_all_is_as_before(&bench, facts).await?;
-    whoever_scales_is_left_alone(&bench, facts).await?;
-    a_class_has_parameters_for_its_gateways(&bench, facts).await?;
-    bench.clear().await
+    let ended = all(&bench, facts).await;
+    bench.clear().await?;
+    ended
+}
+
+async fn all(bench: &Bench, facts: &mut Facts) -> Result<(), Error> {
+    what_cannot_work_is_refused(bench, facts).await;
+    a_gateway_has_what_its_parameters_say(bench, facts).await?;
+    changes_restart_only_what_they_must(bench, facts).await?;
+    parameters_that_go_take_nothing_along(bench, facts).await?;
+    without_parameters_all_is_as_before(bench, facts).await?;
+    whoever_scales_is_left_alone(bench, facts).await?;
+    a_class_has_parameters_for_its_gateways(bench, facts).await
 }
 
 async fn what_cannot_work_is_refused(bench: &Bench, facts: &mut Facts) {
-    for (what, spec) in [
-        ("no replica", json!({ "replicas": 0 })),
-        ("a privilege", json!({ "pod": { "securityContext": { "privileged": true } } })),
+    let apparmor = json!({ "container.apparmor.security.beta.kubernetes.io/postern": "unconfined" });
+    for (what, spec, why) in [
+        ("no replica", json!({ "replicas": 0 }), "spec.replicas"),
+        ("a privilege", json!({ "pod": { "securityContext": {} } }), "spec.pod.securityContext"),
         (
             "pods without AppArmor",
-            json!({ "pod": { "annotations": { "container.apparmor.security.beta.kubernetes.io/postern": "unconfined" } } }),
+            json!({ "pod": { "annotations": apparmor } }),
+            "AppArmor cannot be set here",
         ),
         (
             "a traffic policy for a ClusterIP",
             json!({ "service": { "type": "ClusterIP", "externalTrafficPolicy": "Local" } }),
+            "externalTrafficPolicy needs the type",
         ),
-        ("a proxy without a network", json!({ "dataPlane": { "trustedProxies": ["everyone"] } })),
+        (
+            "a proxy without a network",
+            json!({ "dataPlane": { "trustedProxies": ["everyone"] } }),
+            "spec.dataPlane.trustedProxies[0]",
+        ),
     ] {
-        let refused = bench.parameters("refused", &spec).await;
-        facts.check(format_args!("the API server refuses {what}"), refused.is_err());
+        let answer = bench.parameters("refused", &spec).await;
+        let refused = answer.is_err_and(|error| error.to_string().contains(why));
+        facts.check(format_args!("the API server refuses {what}"), refused);
     }
 }
 
@@ -57,7 +70,10 @@ async fn a_gateway_has_what_its_parameters_say(bench: &Bench, facts: &mut Facts)
             "affinity": { "podAntiAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [] } },
         },
         "service": { "type": "ClusterIP" },
-        "dataPlane": { "workers": 1, "accessLog": "None", "drainSeconds": 5, "connectionsPerClient": 1000 },
+        "dataPlane": {
+            "workers": 1, "accessLog": "None", "drainSeconds": 5, "connectionsPerClient": 1000,
+            "trustedProxies": ["0.0.0.0/0", "::/0"],
+        },
     });
     bench.parameters("own", &spec).await?;
     bench.gateway(Some("own")).await?;
@@ -81,6 +97,8 @@ async fn a_gateway_has_what_its_parameters_say(bench: &Bench, facts: &mut Facts)
     );
     let answers = bench.answers(GATEWAY).await?;
     facts.check("where it answers, in a namespace that enforces restricted", answers);
+    facts.check("it believes proxies that it shall trust", bench.believes(GATEWAY).await?);
+    facts.check("and writes no access log", !bench.writes_access_log(GATEWAY).await?);
     let before = bench.versions(GATEWAY).await?;
     tokio::time::sleep(REST).await;
     facts.check("and then nothing more is written", bench.versions(GATEWAY).await? == before);
@@ -165,6 +183,8 @@ async fn without_parameters_all_is_as_before(bench: &Bench, facts: &mut Facts) -
         container["env"].as_array().into_iter().flatten().map(|it| it["name"].to_string()).collect();
     facts.check("and as many workers as it likes", !names.contains("\"POSTERN_WORKERS\""));
     facts.check("and answers", bench.answers(GATEWAY).await?);
+    facts.check("and believes nobody", !bench.believes(GATEWAY).await?);
+    facts.check("and writes an access log", bench.writes_access_log(GATEWAY).await?);
     Ok(())
 }
 
@@ -193,5 +213,20 @@ async fn a_class_has_parameters_for_its_gateways(bench: &Bench, facts: &mut Fact
     let service = bench.service(bench::CLASSIC).await?;
     facts.check("also of the Service", service["spec"]["type"] == "ClusterIP");
     facts.check("and answers", bench.answers(bench::CLASSIC).await?);
+
+    let pods = bench.pods(bench::CLASSIC).await?;
+    let spec = json!({ "replicas": 2, "service": { "type": "Headless" }, "dataPlane": { "workers": 1 } });
+    bench.parameters("class", &spec).await?;
+    // The Service is made anew, and may not be there for a moment.
+    let is_headless = wait(SLOW, async || {
+        Ok(bench.service(bench::CLASSIC).await.is_ok_and(|service| service["spec"]["clusterIP"] == "None"))
+    });
+    facts.check("a change of it comes to them, also one to no address of the cluster", is_headless.await?);
+    let name = format!("{}.{}.svc", bench::made(bench::CLASSIC), bench::NAMESPACE);
+    let has_name = wait(SLOW, async || {
+        Ok(bench.cluster.address(bench::NAMESPACE, bench::CLASSIC).await.is_ok_and(|address| address == name))
+    });
+    facts.check("whose name is the address then", has_name.await?);
+    facts.check("with the pods that there were", bench.pods(bench::CLASSIC).await? == pods);
     Ok(())
 }

@@ -4,11 +4,16 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, LogParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::core::discovery::ApiResource;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
 
 use crate::cluster::{Cluster, Error, wait};
 use crate::load::{Target, ask_once};
@@ -22,6 +27,8 @@ pub const CLASSIC: &str = "classic";
 /// That class.
 const CLASS: &str = "postern-parameters";
 const HOST: &str = "parameters.example.com";
+/// Where a client says to be.
+const CLIENT: &str = "192.0.2.77";
 /// For whatever a slow machine may take its time for.
 pub const SLOW: Duration = Duration::from_secs(120);
 
@@ -42,7 +49,10 @@ impl Bench {
     pub async fn clear(&self) -> Result<(), Error> {
         let class = GroupVersionKind::gvk("gateway.networking.k8s.io", "v1", "GatewayClass");
         let classes = self.cluster.api(&ApiResource::from_gvk(&class), None);
-        classes.delete(CLASS, &DeleteParams::default()).await?;
+        match classes.delete(CLASS, &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            other => drop(other?),
+        }
         self.cluster.end(NAMESPACE).await
     }
 
@@ -103,8 +113,7 @@ impl Bench {
 
     /// As an autoscaler does it.
     pub async fn scale(&self, gateway: &str, replicas: u32) -> Result<(), Error> {
-        let deployments =
-            Api::<k8s_openapi::api::apps::v1::Deployment>::namespaced(self.cluster.client.clone(), NAMESPACE);
+        let deployments = Api::<Deployment>::namespaced(self.cluster.client.clone(), NAMESPACE);
         let scale = json!({ "spec": { "replicas": replicas } });
         deployments.patch_scale(&made(gateway), &PatchParams::default(), &Patch::Merge(&scale)).await?;
         Ok(())
@@ -175,6 +184,32 @@ impl Bench {
         wait(SLOW, async || Ok(ask_once(&target).await.is_ok())).await
     }
 
+    /// Whether the backend is told that the client is where the client itself says to be.
+    pub async fn believes(&self, gateway: &str) -> Result<bool, Error> {
+        let address = self.target(gateway).await?.address;
+        let mut stream = TcpStream::connect(address).await?;
+        let request = format!(
+            "GET /believe HTTP/1.1\r\nHost: {HOST}\r\nX-Forwarded-For: {CLIENT}\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        timeout(Duration::from_secs(10), stream.read_to_string(&mut answer)).await??;
+        Ok(answer.contains(CLIENT))
+    }
+
+    /// Whether a pod has written of requests.
+    pub async fn writes_access_log(&self, gateway: &str) -> Result<bool, Error> {
+        let pods = Api::<Pod>::namespaced(self.cluster.client.clone(), NAMESPACE);
+        // Lines are gathered for a moment before they are written.
+        sleep(Duration::from_secs(3)).await;
+        for pod in self.pods(gateway).await? {
+            if pods.logs(&pod, &LogParams::default()).await?.contains("\"url.path\"") {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     async fn one(&self, group: &str, kind: &str, gateway: &str) -> Result<Value, Error> {
         Ok(serde_json::to_value(self.kind(group, "v1", kind).get(&made(gateway)).await?)?)
     }
@@ -190,7 +225,7 @@ impl Bench {
 }
 
 /// The name of what is made for a Gateway.
-fn made(gateway: &str) -> String {
+pub fn made(gateway: &str) -> String {
     let class = if gateway == CLASSIC { CLASS } else { "postern" };
     format!("{gateway}-{class}")
 }
