@@ -257,7 +257,8 @@ async fn made_by_a_user(
     }
     accounts(cluster, OURS).delete(WORKLOAD, &DeleteParams::default()).await?;
     let is_ours = |account: &ServiceAccount| account.metadata.owner_references.is_some();
-    cluster.until(Duration::from_secs(30), &accounts(cluster, OURS), WORKLOAD, is_ours).await?;
+    // The user's was not watched: the operator tries again from time to time, at least every 30 s.
+    cluster.until(Duration::from_secs(60), &accounts(cluster, OURS), WORKLOAD, is_ours).await?;
     let token = tokens::token(cluster, (OURS, WORKLOAD), Some(AUDIENCE), None).await?;
     for (number, replica) in channel.replicas.iter().enumerate() {
         let is_let_in =

@@ -77,11 +77,12 @@ impl Applier {
     ) {
         let mut pause = None;
         loop {
+            let mut waited = false;
             tokio::select! {
                 changed = current.changed() => if changed.is_err() { return },
                 changed = leads.changed() => if changed.is_err() { return },
                 Ok(()) = ca.changed() => {}
-                () = sleep(pause.unwrap_or_default()), if pause.is_some() => {}
+                () = sleep(pause.unwrap_or_default()), if pause.is_some() => waited = true
             }
             let newest = current.borrow_and_update().clone();
             let Some(newest) = newest.filter(|_| *leads.borrow_and_update()) else {
@@ -96,9 +97,7 @@ impl Applier {
                 *known = found;
                 differs
             });
-            pause = again.then(|| {
-                pause.map_or(Duration::from_millis(500), |last| (last * 2).min(Duration::from_secs(30)))
-            });
+            pause = again.then(|| longer(pause, waited));
         }
     }
 
@@ -271,6 +270,15 @@ impl Applier {
 fn failed(wanted: &Wanted, error: &kube::Error) -> Trouble {
     tracing::debug!(kind = wanted.kind, object = %wanted.key, %error, "no answer that says whether it can be");
     Trouble::Failed
+}
+
+/// How long to wait before what failed is tried again: longer each time, but for a try that came of a change.
+pub fn longer(last: Option<Duration>, waited: bool) -> Duration {
+    match last {
+        Some(last) if waited => (last * 2).min(Duration::from_secs(30)),
+        Some(last) => last,
+        None => Duration::from_millis(250),
+    }
 }
 
 /// The objects of a workload, in the order in which they need each other.

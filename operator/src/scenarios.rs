@@ -367,6 +367,26 @@ async fn what_others_made_is_never_adopted() {
 }
 
 #[tokio::test]
+async fn what_is_in_the_way_is_missed_soon_after_it_has_gone_whatever_changed_meanwhile() {
+    let cluster = Cluster::default();
+    cluster.put("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web-postern, namespace: shop}");
+    cluster.put(SHOP);
+    let running = start(&cluster);
+    running.until("the Gateway says so", |it| gateway_is(it, "Programmed", "False/Invalid")).await;
+    for number in 0..20 {
+        cluster.change("gateways", "shop", "web", |it| {
+            it["metadata"]["annotations"] = json!({ "n": number.to_string() })
+        });
+        sleep(Duration::from_millis(50)).await;
+    }
+    cluster.remove("serviceaccounts", "shop", "web-postern");
+    let is_made = |it: &Cluster| {
+        !it.get("serviceaccounts", "shop", "web-postern")["metadata"]["ownerReferences"].is_null()
+    };
+    running.until("it is made", is_made).await;
+}
+
+#[tokio::test]
 async fn a_gateway_that_is_not_ours_any_more_loses_its_workload() {
     let cluster = Cluster::default();
     cluster.put(SHOP);

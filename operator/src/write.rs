@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::MANAGER;
+use crate::apply::longer;
 use crate::events::{Events, News};
 use crate::merge::Merge;
 use crate::stamp;
@@ -119,10 +120,11 @@ impl Writer {
         let mut pause = None;
         let mut due = None;
         loop {
+            let mut waited = false;
             tokio::select! {
                 changed = current.changed() => if changed.is_err() { return },
                 changed = leads.changed() => if changed.is_err() { return },
-                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => waited = true,
             }
             let newest = current.borrow_and_update().clone();
             let Some(newest) = newest.filter(|_| *leads.borrow_and_update()) else {
@@ -133,11 +135,7 @@ impl Writer {
                 continue;
             };
             let left = self.write(&newest, &leads).await;
-            pause = left.failed.then(|| {
-                pause.map_or(Duration::from_millis(250), |last: Duration| {
-                    (last * 2).min(Duration::from_secs(30))
-                })
-            });
+            pause = left.failed.then(|| longer(pause, waited));
             due = pause.map(|pause| Instant::now() + pause).into_iter().chain(left.waits).min();
         }
     }
