@@ -1,14 +1,17 @@
 //! What each Gateway's data planes should have, and which of them have it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use postern_config::ObjectKey;
-use postern_config::delta::{Contents, Version};
+use postern_config::delta::{Contents, ResourceKey, Version};
 use postern_config::wire::Standing;
+use postern_config::{CertificateKey, Listener, ObjectKey, Protocol};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::observe::{Acknowledged, Acknowledgements};
+use crate::telemetry::Telemetry;
 use crate::translation::Current;
 
 /// What the data planes of one Gateway should have.
@@ -18,6 +21,8 @@ pub struct Edition {
     pub contents: Contents,
     /// The generation of the Gateway that it was made from.
     pub generation: Option<i64>,
+    /// When the change was seen that it follows from.
+    pub since: Option<Instant>,
 }
 
 /// What all of them should have; nothing before the cluster is known.
@@ -28,16 +33,28 @@ pub type Editions = Option<BTreeMap<ObjectKey, Arc<Edition>>>;
 pub struct Tracker {
     gateways: Mutex<BTreeMap<ObjectKey, Tracked>>,
     acknowledged: watch::Sender<Acknowledgements>,
+    telemetry: Telemetry,
 }
 
 #[derive(Debug, Default)]
 struct Tracked {
     /// Each with its pod, which has one stream here: another is what is left of a connection that broke.
     peers: BTreeMap<u64, (String, Standing)>,
-    /// The latest versions with the newest generation that each stands for, newest last.
-    versions: VecDeque<(Version, Option<i64>)>,
-    listeners: BTreeMap<String, u16>,
+    /// The latest versions, newest last.
+    versions: VecDeque<Known>,
+    /// The port and the certificates of each listener.
+    listeners: BTreeMap<String, (u16, Vec<CertificateKey>)>,
     next: u64,
+}
+
+/// A version that there should be, or should have been.
+#[derive(Debug)]
+struct Known {
+    version: Version,
+    /// The newest generation that it stands for.
+    generation: Option<i64>,
+    /// When the change was seen that it follows from, until all have it.
+    since: Option<Instant>,
 }
 
 /// One connected data plane. It is no longer counted when this is dropped.
@@ -90,7 +107,8 @@ fn renewed(
         let is_same = contents.version == old.contents.version && generation == old.generation;
         let is_known = before.is_some_and(|before| before.contains_key(key));
         changed |= !is_same || !is_known;
-        let edition = if is_same { old } else { Arc::new(Edition { contents, generation }) };
+        let since = current.seen.since;
+        let edition = if is_same { old } else { Arc::new(Edition { contents, generation, since }) };
         editions.insert(key.clone(), edition);
     }
     (editions, changed)
@@ -98,8 +116,8 @@ fn renewed(
 
 impl Tracker {
     /// Nobody is connected yet. What data planes say goes to `acknowledged`.
-    pub fn new(acknowledged: watch::Sender<Acknowledgements>) -> Arc<Self> {
-        Arc::new(Self { gateways: Mutex::default(), acknowledged })
+    pub fn new(acknowledged: watch::Sender<Acknowledgements>, telemetry: Telemetry) -> Arc<Self> {
+        Arc::new(Self { gateways: Mutex::default(), acknowledged, telemetry })
     }
 
     /// Counts a data plane of a Gateway, in place of what its pod had before; `None` when there are too many.
@@ -113,6 +131,7 @@ impl Tracker {
         let number = tracked.next;
         tracked.next += 1;
         tracked.peers.insert(number, (pod.into(), Standing::default()));
+        self.count(&gateways);
         drop(gateways);
         Some(Peer { tracker: Arc::clone(self), gateway: gateway.clone(), number })
     }
@@ -123,17 +142,27 @@ impl Tracker {
         for (key, edition) in editions {
             let tracked = gateways.entry(key.clone()).or_default();
             let version = &edition.contents.version;
-            tracked.versions.retain(|(old, _)| old != version);
-            tracked.versions.push_back((version.clone(), edition.generation));
+            let is_new = tracked.versions.back().is_none_or(|newest| newest.version != *version);
+            let before = tracked.versions.back().and_then(|newest| newest.since).filter(|_| !is_new);
+            tracked.versions.retain(|old| old.version != *version);
+            // Nobody is waited for who is not there.
+            let since = edition.since.filter(|_| is_new && tracked.serving().next().is_some()).or(before);
+            let (version, generation) = (version.clone(), edition.generation);
+            tracked.versions.push_back(Known { version, generation, since });
             if tracked.versions.len() > REMEMBERED {
                 tracked.versions.pop_front();
             }
             let listeners = edition.contents.config.listeners.iter();
-            tracked.listeners = listeners.map(|(name, listener)| (name.clone(), listener.port)).collect();
+            tracked.listeners = listeners.map(|(name, listener)| (name.clone(), needs(listener))).collect();
         }
         gateways.retain(|key, tracked| editions.contains_key(key) || !tracked.peers.is_empty());
         drop(gateways);
         self.tell();
+    }
+
+    fn count(&self, gateways: &BTreeMap<ObjectKey, Tracked>) {
+        let count: usize = gateways.values().map(|tracked| tracked.peers.len()).sum();
+        self.telemetry.data_planes.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// Says what is acknowledged now, if that is news.
@@ -153,29 +182,59 @@ impl Tracker {
 }
 
 impl Tracked {
+    /// What all data planes that serve something say.
+    fn serving(&self) -> impl Iterator<Item = &Standing> {
+        self.peers.values().map(|(_, standing)| standing).filter(|it| it.version.is_some())
+    }
+
     /// What all data planes that serve something have; `None` while none does.
     fn acknowledged(&self) -> Option<Acknowledged> {
-        let serving = || self.peers.values().map(|(_, standing)| standing).filter(|it| it.version.is_some());
-        serving().next()?;
+        self.serving().next()?;
         let generation = |peer: &Standing| {
-            let known = self.versions.iter().find(|(version, _)| Some(version) == peer.version.as_ref());
-            known.and_then(|(_, generation)| *generation)
+            let known = self.versions.iter().find(|known| Some(&known.version) == peer.version.as_ref());
+            known.and_then(|known| known.generation)
         };
-        let failed = serving().flat_map(|peer| &peer.failed);
+        let failed = self.serving().flat_map(|peer| &peer.failed);
         let failed: BTreeMap<u16, &String> = failed.map(|(port, why)| (*port, why)).collect();
         let listeners = self.listeners.iter();
         let failed_listeners = listeners
-            .filter_map(|(name, port)| Some((name.clone(), failed.get(port)?.to_string())))
+            .clone()
+            .filter_map(|(name, (port, _))| Some((name.clone(), failed.get(port)?.to_string())))
             .collect();
-        let refused: BTreeSet<String> =
-            serving().flat_map(|peer| &peer.refused).map(|(key, why)| format!("{key}: {why}")).collect();
+        let refused = self.serving().flat_map(|peer| peer.refused.clone());
+        let refused: BTreeMap<ResourceKey, String> = refused.collect();
+        let refused_listeners = listeners.filter_map(|(name, (_, certificates))| {
+            let certificates = certificates.iter().cloned().map(ResourceKey::Certificate);
+            let mut parts = certificates.chain([ResourceKey::Listener(name.clone())]);
+            parts.find_map(|key| Some((name.clone(), format!("{key}: {}", refused.get(&key)?))))
+        });
         // One that has something unknown is behind by an unknown distance: `None` is less than all.
         Some(Acknowledged {
-            generation: serving().map(generation).min().flatten(),
+            generation: self.serving().map(generation).min().flatten(),
             failed_listeners,
+            refused_listeners: refused_listeners.collect(),
             refused,
         })
     }
+
+    /// How long ago the changes were seen that all data planes have now; each is given once.
+    fn arrived(&mut self) -> Vec<Duration> {
+        let place = |peer: &Standing| {
+            self.versions.iter().position(|known| Some(&known.version) == peer.version.as_ref())
+        };
+        let Some(newest) = self.serving().map(place).min().flatten() else { return Vec::new() };
+        let all_have = self.versions.iter_mut().take(newest + 1);
+        all_have.filter_map(|known| Some(known.since.take()?.elapsed())).collect()
+    }
+}
+
+/// The port and the certificates of a listener.
+fn needs(listener: &Listener) -> (u16, Vec<CertificateKey>) {
+    let certificates = match &listener.protocol {
+        Protocol::Http => Vec::new(),
+        Protocol::Https { certificates } => certificates.clone(),
+    };
+    (listener.port, certificates)
 }
 
 impl Peer {
@@ -184,6 +243,9 @@ impl Peer {
         let mut gateways = self.tracker.gateways.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(peer) = gateways.get_mut(&self.gateway).and_then(|it| it.peers.get_mut(&self.number)) {
             peer.1 = standing;
+        }
+        for took in gateways.get_mut(&self.gateway).map(Tracked::arrived).unwrap_or_default() {
+            self.tracker.telemetry.propagation.observe(took.as_secs_f64());
         }
         drop(gateways);
         self.tracker.tell();
@@ -196,6 +258,7 @@ impl Drop for Peer {
         if let Some(tracked) = gateways.get_mut(&self.gateway) {
             tracked.peers.remove(&self.number);
         }
+        self.tracker.count(&gateways);
         drop(gateways);
         self.tracker.tell();
     }

@@ -30,6 +30,11 @@ const WAITING: usize = 1_000;
 const LONGEST: usize = 1_000;
 
 impl News {
+    /// Something that the author should know, and that is not good.
+    pub fn warning(reason: &str, message: String) -> Self {
+        Self { is_good: false, reason: reason.into(), message }
+    }
+
     /// Whether it is good.
     pub fn is_good(&self) -> bool {
         self.is_good

@@ -102,6 +102,13 @@ impl Cluster {
         self.state().objects.get(&key).cloned().unwrap_or_default()
     }
 
+    /// All objects of a kind, by its plural.
+    pub fn all(&self, plural: &str) -> Vec<Value> {
+        let state = self.state();
+        let all = state.objects.iter().filter(|(key, _)| key[0] == plural);
+        all.map(|(_, object)| object.clone()).collect()
+    }
+
     /// What was written since the last time: `METHOD plural/namespace/name[/status]`. Leases and Events are left out.
     pub fn written(&self) -> Vec<String> {
         std::mem::take(&mut self.state().written)

@@ -22,6 +22,7 @@ mod observe;
 mod output;
 mod pace;
 mod push;
+mod refusals;
 #[cfg(test)]
 mod scenarios;
 mod settings;

@@ -1,9 +1,10 @@
 //! What the world answered: addresses of Services, ready pods, and what data planes acknowledged.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use kube::api::DynamicObject;
 use postern_config::ObjectKey;
+use postern_config::delta::ResourceKey;
 use postern_translate::api::{ConditionStatus, Gateway};
 use postern_translate::snapshot::{Observed, ObservedGateway};
 use postern_translate::workload;
@@ -17,8 +18,10 @@ pub struct Acknowledged {
     pub generation: Option<i64>,
     /// Listeners that could not be opened, with the reason.
     pub failed_listeners: BTreeMap<String, String>,
+    /// Listeners that are not served as they should be, for something of theirs is among what is refused.
+    pub refused_listeners: BTreeMap<String, String>,
     /// What they did not take, each with the reason: they keep what they had.
-    pub refused: BTreeSet<String>,
+    pub refused: BTreeMap<ResourceKey, String>,
 }
 
 /// What data planes acknowledged, by Gateway.
@@ -36,6 +39,7 @@ pub fn observed(seen: &Seen, acknowledged: &Acknowledgements, obstacles: &Obstac
             addresses: workload::addresses(&seen.objects, key, gateway),
             acknowledged_generation: said.generation.filter(|_| is_ready(seen, key, gateway)),
             failed_listeners: said.failed_listeners,
+            refused_listeners: said.refused_listeners,
             obstacle: obstacles.get(key).cloned(),
         };
         (key.clone(), observed)

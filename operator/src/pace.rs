@@ -32,9 +32,10 @@ impl Pace {
         Some(if is_calm { first } else { (last + QUIET).min(first + LATEST) })
     }
 
-    /// All that has changed is passed on.
-    pub fn pass(&mut self, now: Instant) {
-        *self = Self { waiting: None, passed: Some(now) };
+    /// All that has changed is passed on; gives when the first of it came.
+    pub fn pass(&mut self, now: Instant) -> Option<Instant> {
+        self.passed = Some(now);
+        self.waiting.take().map(|(first, _)| first)
     }
 }
 

@@ -27,6 +27,7 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::editions::{Edition, Editions, Peer, Tracker, publish};
 use crate::identity::{Authenticate, Denied, Identity};
 use crate::observe::Acknowledgements;
+use crate::telemetry::Telemetry;
 use crate::translation::Current;
 
 /// Connections at one time, those that have not shown a token included.
@@ -57,8 +58,9 @@ pub async fn serve(
     authenticate: impl Authenticate,
     current: watch::Receiver<Option<Arc<Current>>>,
     acknowledged: watch::Sender<Acknowledgements>,
+    telemetry: Telemetry,
 ) {
-    let tracker = Tracker::new(acknowledged);
+    let tracker = Tracker::new(acknowledged, telemetry);
     let (editions_to, editions) = watch::channel(None);
     let desk = Arc::new(Desk { authenticate, editions, tracker: Arc::clone(&tracker) });
     tokio::join!(publish(current, editions_to, tracker), accept(listener, tls, desk));

@@ -1,6 +1,7 @@
 //! The operator against an API server in memory: what it writes, and what it leaves alone.
 
 mod parameters;
+mod refused;
 mod storms;
 
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::events::Events;
 use crate::fake::Cluster;
 use crate::leader::Election;
 use crate::observe::{Acknowledged, Acknowledgements, Obstacles};
+use crate::refusals;
 use crate::telemetry::Telemetry;
 use crate::translation::{self, Inputs, Outputs};
 use crate::watch as cluster;
@@ -76,12 +78,15 @@ pub fn start(cluster: &Cluster) -> Running {
         ..Default::default()
     };
     tokio::spawn(cluster::run(client.clone(), seen_to, telemetry.clone()));
+    let said = acknowledged.clone();
     let inputs = Inputs { settings, seen, acknowledged, obstacles };
     let outputs = Outputs { current: current_to, translations: translations_to };
     tokio::spawn(translation::run(inputs, outputs, telemetry.clone()));
     let applier = Applier::new(client.clone(), US, telemetry.clone());
     tokio::spawn(applier.run(current.clone(), leads.clone(), ca, obstacles_to));
-    let writer = Writer::new(client.clone(), US, Events::new(client, US, "test"), telemetry.clone());
+    let events = Events::new(client.clone(), US, "test");
+    tokio::spawn(refusals::run(said, current.clone(), leads.clone(), events.clone()));
+    let writer = Writer::new(client, US, events, telemetry.clone());
     tokio::spawn(writer.run(current, leads));
     Running {
         telemetry,

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 /// All metrics of the operator. Clones count into the same numbers.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Telemetry {
     /// Whether the API server answers.
     pub api_available: Gauge,
@@ -26,6 +26,10 @@ pub struct Telemetry {
     pub leads: Gauge,
     /// How long translations take.
     pub translations: Histogram,
+    /// From when a change was seen until all connected data planes of a Gateway had what follows from it.
+    pub propagation: Histogram,
+    /// Connected data planes.
+    pub data_planes: Gauge,
     /// Translations that ended in a panic.
     pub panics: Counter,
     /// Gateways and routes by kind and what became of them.
@@ -61,6 +65,8 @@ impl Default for Telemetry {
             api_available: Gauge::default(),
             leads: Gauge::default(),
             translations: Histogram::new(exponential_buckets(0.000_25, 2.0, 14)),
+            propagation: Histogram::new(exponential_buckets(0.001, 2.0, 15)),
+            data_planes: Gauge::default(),
             panics: Counter::default(),
             objects: Family::default(),
             status_writes: Family::default(),
@@ -79,6 +85,16 @@ impl Telemetry {
         it.register("postern_api_available", "Whether the API server answers", self.api_available.clone());
         it.register("leader_election_master_status", "Whether this replica writes", self.leads.clone());
         it.register("postern_translation_seconds", "How long translations take", self.translations.clone());
+        it.register(
+            "postern_propagation_seconds",
+            "From when a change was seen until all connected data planes of a Gateway had acknowledged it",
+            self.propagation.clone(),
+        );
+        it.register(
+            "postern_connected_data_planes",
+            "Data planes that are connected to this replica",
+            self.data_planes.clone(),
+        );
         it.register(
             "postern_translation_panics",
             "Translations that failed by our fault",

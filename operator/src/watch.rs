@@ -27,6 +27,8 @@ use crate::telemetry::Telemetry;
 pub struct Seen {
     /// Grows with every change of `objects` that is more than a status.
     pub revision: u64,
+    /// When the first was seen of the changes since the last one.
+    pub since: Option<Instant>,
     /// What users wrote.
     pub objects: ObjectSet,
     /// What we made, by kind and key.
@@ -80,7 +82,7 @@ pub async fn run(client: Client, sender: watch::Sender<Option<Arc<Seen>>>, telem
                 for _ in 0..received.len() {
                     received.try_recv().into_iter().for_each(|change| _ = collector.take(change));
                 }
-                pace.pass(Instant::now());
+                collector.seen.since = pace.pass(Instant::now());
                 if collector.is_synced() {
                     sender.send_replace(Some(Arc::new(collector.seen.clone())));
                 }

@@ -17,6 +17,7 @@ use crate::identity::TokenReviews;
 use crate::leader::Election;
 use crate::observe::{Acknowledgements, Obstacles};
 use crate::push;
+use crate::refusals;
 use crate::settings::{LogFormat, Settings};
 use crate::telemetry::{self, Telemetry};
 use crate::translation::{self, Inputs, Outputs};
@@ -57,6 +58,7 @@ async fn operate(settings: Settings) -> Result<Verdict, Failure> {
     tracing::info!(admin = %bound, controller = settings.controller_name, "started");
 
     tokio::spawn(cluster::run(client.clone(), seen_to, telemetry.clone()));
+    let said = acknowledged.clone();
     let inputs = Inputs { settings: settings.of_translation(), seen, acknowledged, obstacles };
     let outputs = Outputs { current: current_to, translations: translations_to };
     tokio::spawn(translation::run(inputs, outputs, telemetry.clone()));
@@ -66,11 +68,13 @@ async fn operate(settings: Settings) -> Result<Verdict, Failure> {
     let keeper = Keeper::new(client.clone(), &settings.namespace, &secret, names, leads.clone());
     tokio::spawn(keeper.run(tls_to, ca_to));
     let reviews = TokenReviews::new(client.clone(), current.clone());
-    tokio::spawn(push::serve(channel, tls, reviews, current.clone(), acknowledged_to));
+    let channel = push::serve(channel, tls, reviews, current.clone(), acknowledged_to, telemetry.clone());
+    tokio::spawn(channel);
 
     let applier = Applier::new(client.clone(), &settings.controller_name, telemetry.clone());
     tokio::spawn(applier.run(current.clone(), leads.clone(), ca, obstacles_to));
     let events = Events::new(client.clone(), &settings.controller_name, &settings.name);
+    tokio::spawn(refusals::run(said, current.clone(), leads.clone(), events.clone()));
     let writer = Writer::new(client.clone(), &settings.controller_name, events, telemetry.clone());
     tokio::spawn(writer.run(current, leads.clone()));
     tokio::spawn(show_lead(leads, telemetry));

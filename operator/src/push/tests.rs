@@ -214,7 +214,7 @@ async fn a_resource_that_is_refused_is_reported_and_what_was_before_is_kept() {
 
     world.publish(2, with_key(with_endpoints(listens(80), 1), &chain, "no key"), Config::default());
     let refuses = |said: &crate::observe::Acknowledged| {
-        said.generation == Some(2) && said.refused.iter().any(|it| it.starts_with("certificate/shop/tls: "))
+        said.generation == Some(2) && said.refused.keys().any(|it| it.to_string() == "certificate/shop/tls")
     };
     world.acknowledged(|said| said.is_some_and(refuses)).await;
     let kept = within("the file", async {
@@ -236,6 +236,32 @@ async fn a_resource_that_is_refused_is_reported_and_what_was_before_is_kept() {
         .acknowledged(|said| said.is_some_and(|said| said.generation == Some(3) && said.refused.is_empty()))
         .await;
     run.abort();
+}
+
+#[tokio::test]
+async fn it_is_measured_how_long_a_change_takes_to_all_that_are_connected() {
+    let mut world = World::start().await;
+    world.publish(1, listens(80), Config::default());
+    let mut one = Client::new(&world, "shop").await;
+    let mut two = Client::new(&world, "shop").await;
+    for client in [&mut one, &mut two] {
+        let update = client.update().await;
+        client.answer(&update).await;
+    }
+    world.acknowledged(|said| said.is_some_and(|said| said.generation == Some(1))).await;
+    let telemetry = world.telemetry.clone();
+    let says = |line: &str| telemetry.text().lines().any(|it| it == line);
+    assert!(says("postern_connected_data_planes 2"), "{}", telemetry.text());
+    assert!(says("postern_propagation_seconds_count 0"), "nobody was connected when that was published");
+
+    world.publish(2, with_endpoints(listens(80), 1), Config::default());
+    let update = one.update().await;
+    one.answer(&update).await;
+    let update = two.update().await;
+    assert!(says("postern_propagation_seconds_count 0"), "one of two does not have it");
+    two.answer(&update).await;
+    world.acknowledged(|said| said.is_some_and(|said| said.generation == Some(2))).await;
+    assert!(says("postern_propagation_seconds_count 1"), "{}", telemetry.text());
 }
 
 #[tokio::test]

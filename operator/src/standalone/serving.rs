@@ -247,6 +247,7 @@ fn observed(objects: &ObjectSet, served: &Served) -> BTreeMap<ObjectKey, Observe
             addresses: ips.into_iter().map(address).collect(),
             acknowledged_generation: object.and_then(|object| object.metadata.generation),
             failed_listeners: failed.collect(),
+            refused_listeners: BTreeMap::new(),
             obstacle: None,
         };
         (gateway.clone(), observed)

@@ -109,6 +109,8 @@ pub struct ObservedGateway {
     pub acknowledged_generation: Option<i64>,
     /// Listeners that could not be opened, with the reason ("cannot bind 0.0.0.0:443: address in use").
     pub failed_listeners: BTreeMap<String, String>,
+    /// Listeners that are not served as they should be, with the reason ("certificate/a/b: not a certificate").
+    pub refused_listeners: BTreeMap<String, String>,
     /// Why what runs it cannot be made ("Service `a/b` is there and was not made for this Gateway: delete or rename it").
     pub obstacle: Option<String>,
 }

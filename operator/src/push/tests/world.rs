@@ -36,6 +36,7 @@ use crate::authority::Authority;
 use crate::identity::TokenReviews;
 use crate::observe::{Acknowledged, Acknowledgements};
 use crate::push::serve;
+use crate::telemetry::Telemetry;
 use crate::translation::Current;
 use crate::watch::Seen;
 
@@ -54,6 +55,7 @@ pub struct World {
     current: watch::Sender<Option<Arc<Current>>>,
     acknowledged: watch::Receiver<Acknowledgements>,
     operator: JoinHandle<()>,
+    pub telemetry: Telemetry,
 }
 
 impl World {
@@ -70,13 +72,14 @@ impl World {
         let (acknowledged_to, acknowledged) = watch::channel(Acknowledgements::new());
         let (_, tls) = watch::channel(Some(authority.server().expect("a certificate")));
         let reviews = TokenReviews::new(api_server(), seen.clone());
-        let operator = tokio::spawn(serve(listener, tls, reviews, seen, acknowledged_to));
-        Self { folder, address, current, acknowledged, operator }
+        let telemetry = Telemetry::default();
+        let operator = tokio::spawn(serve(listener, tls, reviews, seen, acknowledged_to, telemetry.clone()));
+        Self { folder, address, current, acknowledged, operator, telemetry }
     }
 
     /// What both Gateways should serve from now on.
     pub fn publish(&self, generation: i64, shop: Config, bank: Config) {
-        let mut seen = Seen::default();
+        let mut seen = Seen { since: Some(tokio::time::Instant::now()), ..Seen::default() };
         let mut translation = Translation::default();
         for (namespace, config) in [("shop", shop), ("bank", bank)] {
             let key = ObjectKey::new(namespace, "web");

@@ -160,6 +160,11 @@ fn not_programmed(
     if let Some(problem) = observed.failed_listeners.get(&listener.spec.name) {
         return Some(Reason::PortUnavailable.because(problem.as_str()));
     }
+    if let Some(problem) = observed.refused_listeners.get(&listener.spec.name) {
+        return Some(Reason::Invalid.because(format!(
+            "data planes refused a part of the listener, and serve what they had before: {problem}"
+        )));
+    }
     not_yet.map(|refusal| Reason::Pending.because(refusal.message.as_str()))
 }
 
