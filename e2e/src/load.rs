@@ -138,11 +138,12 @@ impl Load {
 pub async fn ask_once(target: &Target) -> Result<(), String> {
     let connections = Connections::new(Arc::new(target.clone()), Instant::now());
     let asked = timeout(PATIENCE, connections.ask(Way::New, 0, &mut None)).await;
-    asked.unwrap_or_else(|_| Err(silence()))
+    asked.unwrap_or_else(|_| Err(silence(None)))
 }
 
-fn silence() -> String {
-    format!("no answer in {} s", PATIENCE.as_secs())
+fn silence(connected: Option<Duration>) -> String {
+    let what = if connected.is_some() { "answer" } else { "connection" };
+    format!("no {what} in {} s", PATIENCE.as_secs())
 }
 
 async fn send_all(target: Arc<Target>, rate: f64, began: Instant, common: Arc<Common>) {
@@ -184,7 +185,7 @@ async fn one(number: u32, due: Instant, connections: Arc<Connections>, common: A
     let way = way(number);
     let (sent, mut connected) = (connections.began.elapsed(), None);
     let answer = timeout(PATIENCE, connections.ask(way, number, &mut connected)).await;
-    let answer = answer.unwrap_or_else(|_| Err(silence()));
+    let answer = answer.unwrap_or_else(|_| Err(silence(connected)));
     common.under_way.fetch_sub(1, Ordering::Relaxed);
     let mut seen = common.seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     *seen.sent.entry(way).or_default() += 1;

@@ -119,12 +119,10 @@ fn tell(outcome: &Outcome) {
 }
 
 impl Killed {
-    /// Whether a loss is of a connection that the container had when it was killed, or could not take while it was down.
+    /// Whether a loss is of a connection that the container had when it was killed, or was sent before it was back.
     fn owns(self, loss: &Loss) -> bool {
-        match loss.connected {
-            Some(connected) => connected <= self.to && loss.ended >= self.from,
-            None => loss.ended >= self.from && loss.sent <= self.back,
-        }
+        let had = loss.connected.is_some_and(|connected| connected <= self.to);
+        loss.ended >= self.from && (had || loss.sent <= self.back)
     }
 }
 
