@@ -95,7 +95,7 @@ fn give(snapshot: &mut Snapshot, given: Given) {
             addresses: addresses.collect(),
             acknowledged_generation: seen.acknowledged_generation,
             failed_listeners: seen.failed_listeners,
-            refused_listeners: std::collections::BTreeMap::new(),
+            refused_listeners: BTreeMap::new(),
             obstacle: seen.obstacle,
         };
         (key, observed)
