@@ -66,6 +66,8 @@ impl Compiler {
         if renumber {
             self.backends = Backends::default();
             self.actions.clear();
+            // It holds actions with the numbers of before.
+            self.table = State::empty().table;
         }
         let same_routes = same(&self.config.routes, &config.routes);
         if renumber || !same_routes || !same(&self.config.listeners, &config.listeners) {

@@ -6,9 +6,10 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use postern_config::routing::RouteTable;
 use postern_config::routing::path::normalize;
 use postern_config::{
-    Attachment, Config, HeaderMatch, Hostname, PathMatch, Route, RouteMatch, RouteRule, ValueMatch,
+    Attachment, Config, HeaderMatch, Hostname, PathMatch, Route, RouteMatch, RouteName, RouteRule, ValueMatch,
 };
 use proptest::prelude::*;
 use proptest::sample::{select as one_of, subsequence};
@@ -275,11 +276,29 @@ proptest! {
     }
 
     #[test]
-    fn a_rebuilt_table_is_as_a_new_one(before in config(), after in config(), ask in ask()) {
-        let rebuilt = table(&before).rebuild(&after, |name, _, rule| format!("{} rule {}", name.key, rule.index));
-        let found = select(&rebuilt, 80, &ask).map(|found| (found.route().to_string(), found.rank().match_index));
-        let fresh = table(&after);
-        prop_assert_eq!(found, select(&fresh, 80, &ask).map(|found| (found.route().to_string(), found.rank().match_index)));
+    fn a_rebuilt_table_is_as_a_new_one(
+        before in config(), after in config(), taken in any::<u64>(), ask in ask(),
+    ) {
+        // Some routes stay, some change, some go and some come.
+        let mut now = before.clone();
+        for (index, name) in before.routes.keys().chain(after.routes.keys()).enumerate() {
+            if taken >> (index % 64) & 1 == 1 {
+                match after.routes.get(name) {
+                    Some(route) => drop(now.routes.insert(name.clone(), Arc::clone(route))),
+                    None => drop(now.routes.remove(name)),
+                }
+            }
+        }
+        let action = |name: &RouteName, _: &Route, rule: &RouteRule| format!("{} rule {}", name.key, rule.index);
+        let rebuilt = table(&before).rebuild(&now, action);
+        let fresh = table(&now);
+        let found = |table| select(table, 80, &ask).map(|found| (found.route().to_string(), found.rank().match_index));
+        prop_assert_eq!(found(&rebuilt), found(&fresh));
+        let all = |table: &RouteTable<String>| -> Vec<String> {
+            let listeners = table.ports().flat_map(|(_, port)| port.listeners());
+            listeners.flat_map(|listener| listener.candidates().map(|candidate| format!("{candidate:?}"))).collect()
+        };
+        prop_assert_eq!(all(&rebuilt), all(&fresh));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use super::header::LastHeader;
 use super::lengths::Lengths;
 use super::regex::{Compiler, Pattern};
 use super::{Candidate, Request};
+use crate::{Route, RouteName};
 
 /// Up to so many candidates are quicker to look at than to look up.
 const FEW: usize = 4;
@@ -25,11 +26,12 @@ const FEW: usize = 4;
 /// So many expressions are quicker to match together than one after another.
 const MANY_EXPRESSIONS: usize = 16;
 
-/// The candidates under one hostname.
-pub(super) struct Bucket {
-    /// Where they stand among the listener's.
-    candidates: Range<u32>,
-    index: Option<Box<Index>>,
+/// The candidates under one hostname, to be shared by tables that have the same.
+pub(super) struct Bucket<A> {
+    candidates: Arc<[Candidate<A>]>,
+    index: Option<Arc<Index>>,
+    /// The routes that they are of.
+    made_of: Arc<[(Arc<RouteName>, Arc<Route>)]>,
 }
 
 /// Candidates of a bucket that stand together, counted from its first.
@@ -47,27 +49,57 @@ struct Index {
     everything: Run,
 }
 
-impl Bucket {
-    /// A bucket of the candidates that stand at `start` among the listener's, in the order of precedence.
-    pub(super) fn new<A>(start: usize, candidates: &[Candidate<A>], compiler: &mut Compiler<'_>) -> Self {
-        let index = (candidates.len() > FEW).then(|| Box::new(Index::new(candidates, compiler)));
-        Self { candidates: position(start)..position(start + candidates.len()), index }
+impl<A> Bucket<A> {
+    /// A bucket of these candidates, in the order of precedence, of these routes.
+    pub(super) fn new(
+        candidates: Vec<Candidate<A>>,
+        made_of: Vec<(Arc<RouteName>, Arc<Route>)>,
+        compiler: &mut Compiler<'_>,
+    ) -> Self {
+        let index = (candidates.len() > FEW).then(|| Arc::new(Index::new(&candidates, compiler)));
+        Self { candidates: candidates.into(), index, made_of: made_of.into() }
+    }
+
+    /// The candidates, in the order of precedence.
+    pub(super) fn candidates(&self) -> &[Candidate<A>] {
+        &self.candidates
+    }
+
+    /// Keeps at hand what many expressions of it were compiled to.
+    pub(super) fn keep(&self, compiler: &mut Compiler<'_>) {
+        if let Some(index) = self.index.as_ref().filter(|index| index.together.is_some()) {
+            together(of_run(&self.candidates, &index.expressions), compiler);
+        }
+    }
+
+    /// Whether it is of these very routes, as they are.
+    pub(super) fn is_of(&self, routes: &[(&RouteName, &Arc<Route>)]) -> bool {
+        let mut pairs = self.made_of.iter().zip(routes);
+        self.made_of.len() == routes.len()
+            && pairs.all(|((name, route), (other, now))| {
+                **name == **other && (Arc::ptr_eq(route, now) || *route == **now)
+            })
     }
 
     /// The first candidate that takes the request, whose path is `path` with slashes merged.
     #[inline]
-    pub(super) fn first<'a, 'r, A>(
-        &self,
-        listener: &'a [Candidate<A>],
+    pub(super) fn first<'a, 'r>(
+        &'a self,
         path: &str,
         request: &Request<'r>,
         last: &mut LastHeader<'a, 'r>,
     ) -> Option<&'a Candidate<A>> {
-        let candidates = of_run(listener, &self.candidates);
         match &self.index {
-            Some(index) => index.first(candidates, path, request, last),
-            None => candidates.iter().find(|c| c.path.holds(path) && c.holds_beside_path(request, last)),
+            Some(index) => index.first(&self.candidates, path, request, last),
+            None => self.candidates.iter().find(|c| c.path.holds(path) && c.holds_beside_path(request, last)),
         }
+    }
+}
+
+impl<A> Clone for Bucket<A> {
+    fn clone(&self) -> Self {
+        let Self { candidates, index, made_of } = self;
+        Self { candidates: Arc::clone(candidates), index: index.clone(), made_of: Arc::clone(made_of) }
     }
 }
 

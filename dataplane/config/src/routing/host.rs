@@ -70,6 +70,20 @@ impl<T> HostMap<T> {
         }
     }
 
+    /// The value under this very hostname.
+    pub(super) fn get(&self, hostname: Option<&Hostname>) -> Option<&T> {
+        match hostname {
+            Some(Hostname::Exact(name)) => self.exact.get(name.as_str()),
+            Some(Hostname::Wildcard(suffix)) => self.wildcard.get(suffix.as_str()),
+            None => self.all.as_ref(),
+        }
+    }
+
+    /// All values, in no order.
+    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+        self.exact.values().chain(self.wildcard.values()).chain(&self.all)
+    }
+
     /// Asks `f` about the values for `host`, from the most specific hostname on, until it has an answer.
     #[inline]
     pub(super) fn find_map<'a, R>(&'a self, host: &str, mut f: impl FnMut(&'a T) -> Option<R>) -> Option<R> {

@@ -10,6 +10,7 @@ use regex_automata::{Anchored, Input, MatchKind, meta};
 use regex_syntax::hir::{Hir, Look};
 
 use super::expressions::Expressions;
+use crate::{PathMatch, Route, ValueMatch};
 
 /// Bytes of a compiled expression. `[a-z0-9-]{1,63}` takes some thousands; what takes more than this is nested
 /// repetition.
@@ -81,6 +82,20 @@ impl<'a> Compiler<'a> {
         let expressions = known.unwrap_or_else(|| Expressions::new(given.iter().copied()).map(Arc::new));
         self.compiled.together.insert(texts, expressions.clone());
         expressions
+    }
+
+    /// Has the expressions of a route at hand, whether or not anything of it is compiled.
+    pub(super) fn keep(&mut self, route: &Route) {
+        for wanted in route.rules.iter().flat_map(|rule| &rule.matches) {
+            if let PathMatch::RegularExpression(text) = &wanted.path {
+                self.pattern(text);
+            }
+            for condition in wanted.headers.iter().chain(&wanted.query) {
+                if let ValueMatch::RegularExpression(text) = &condition.value {
+                    self.pattern(text);
+                }
+            }
+        }
     }
 
     pub(super) fn finish(self) -> Compiled {

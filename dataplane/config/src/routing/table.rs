@@ -1,7 +1,9 @@
 //! From a port and a request to the rule that takes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+
+use foldhash::fast::RandomState;
 
 use super::bucket::Bucket;
 use super::header::LastHeader;
@@ -27,10 +29,11 @@ pub struct PortTable<A> {
 pub struct ListenerTable<A> {
     name: Arc<str>,
     hostname: Option<Hostname>,
-    /// In the order of precedence, so those of one hostname stand together.
-    candidates: Vec<Candidate<A>>,
-    hosts: HostMap<Bucket>,
+    hosts: HostMap<Bucket<A>>,
 }
+
+/// A route, for a hostname of its own; `None` if it names none.
+type Member<'c> = (Option<&'c Hostname>, (&'c RouteName, &'c Arc<Route>));
 
 impl<A> RouteTable<A> {
     /// The tables of a configuration. `compile` is called once for each rule.
@@ -41,37 +44,40 @@ impl<A> RouteTable<A> {
         Self::build_with(None, config, compile)
     }
 
-    /// The tables of a configuration that follows this one's: what [`Self::build`] gives, but regular expressions that are
-    /// here already are not compiled again, which is most of the work where there are many.
+    /// The tables of a configuration that follows this one's: what [`Self::build`] gives, as long as `compile` gives for the
+    /// rules of a route that is as it was what it gave before. Hostnames whose routes are all as they were are taken over
+    /// as they are, and so is every regular expression.
     pub fn rebuild(&self, config: &Config, compile: impl FnMut(&RouteName, &Route, &RouteRule) -> A) -> Self {
-        Self::build_with(Some(&self.expressions), config, compile)
+        Self::build_with(Some(self), config, compile)
     }
 
     fn build_with(
-        known: Option<&Compiled>,
+        before: Option<&Self>,
         config: &Config,
         mut compile: impl FnMut(&RouteName, &Route, &RouteRule) -> A,
     ) -> Self {
-        let mut compiler = Compiler::new(known);
-        let mut attached: BTreeMap<&ListenerName, Vec<Candidate<A>>> = BTreeMap::new();
+        let mut compiler = Compiler::new(before.map(|before| &before.expressions));
+        let mut rules = Rules { of: HashMap::default(), compile: &mut compile };
+        let mut attached: BTreeMap<&ListenerName, Vec<Member<'_>>> = BTreeMap::new();
         for (name, route) in &config.routes {
-            let rules = rules(name, route, &mut compile);
+            compiler.keep(route);
             for attachment in &route.attachments {
-                let candidates = attached.entry(&attachment.listener).or_default();
-                for hostname in hostnames(&attachment.hostnames) {
-                    for rule in &rules {
-                        candidates.extend(Candidate::of_rule(rule, hostname.as_ref(), &mut compiler));
-                    }
-                }
+                let members = attached.entry(&attachment.listener).or_default();
+                members.extend(hostnames(&attachment.hostnames).map(|hostname| (hostname, (name, route))));
             }
         }
         let mut ports: BTreeMap<u16, PortTable<A>> = BTreeMap::new();
         for (name, listener) in &config.listeners {
-            let candidates = attached.remove(name).unwrap_or_default();
-            let listener_table = ListenerTable::new(name, listener, candidates, &mut compiler);
-            ports.entry(listener.port).or_default().add(listener_table);
+            let members = attached.remove(name).unwrap_or_default();
+            let before = before.and_then(|before| before.listener(name));
+            let table = ListenerTable::new(before, name, listener, members, &mut rules, &mut compiler);
+            ports.entry(listener.port).or_default().add(table);
         }
         Self { ports, expressions: compiler.finish() }
+    }
+
+    fn listener(&self, name: &str) -> Option<&ListenerTable<A>> {
+        self.ports.values().flat_map(|port| &port.listeners).find(|listener| *listener.name == *name)
     }
 
     /// The ports, in ascending order.
@@ -85,28 +91,40 @@ impl<A> RouteTable<A> {
     }
 }
 
-fn rules<A>(
-    name: &RouteName,
-    route: &Arc<Route>,
-    compile: &mut impl FnMut(&RouteName, &Route, &RouteRule) -> A,
-) -> Vec<Arc<Rule<A>>> {
-    let name = Arc::new(name.clone());
-    let rule = |(position, rule)| {
-        let action = compile(&name, route, rule);
-        Arc::new(Rule::new(Arc::clone(&name), Arc::clone(route), position, action))
-    };
-    route.rules.iter().enumerate().map(rule).collect()
+/// The rules of routes, made when they are asked for first.
+struct Rules<'c, A, F> {
+    of: HashMap<&'c RouteName, Made<A>, RandomState>,
+    compile: F,
 }
 
-fn hostnames(hostnames: &[Hostname]) -> Vec<Option<Arc<Hostname>>> {
-    if hostnames.is_empty() {
-        return vec![None];
+/// A route's name and its rules, to be shared.
+type Made<A> = (Arc<RouteName>, Vec<Arc<Rule<A>>>);
+
+impl<'c, A, F: FnMut(&RouteName, &Route, &RouteRule) -> A> Rules<'c, A, F> {
+    fn of(&mut self, name: &'c RouteName, route: &'c Arc<Route>) -> &Made<A> {
+        let compile = &mut self.compile;
+        self.of.entry(name).or_insert_with(|| {
+            let name = Arc::new(name.clone());
+            let rule = |(position, rule)| {
+                let action = compile(&name, route, rule);
+                Arc::new(Rule::new(Arc::clone(&name), Arc::clone(route), position, action))
+            };
+            let rules = route.rules.iter().enumerate().map(rule).collect();
+            (name, rules)
+        })
     }
-    hostnames.iter().map(|hostname| Some(Arc::new(hostname.clone()))).collect()
+}
+
+/// The hostnames of an attachment; one `None` stands for all hosts.
+fn hostnames(hostnames: &[Hostname]) -> impl Iterator<Item = Option<&Hostname>> {
+    hostnames.iter().map(Some).chain(hostnames.is_empty().then_some(None))
 }
 
 /// The candidates in the order of precedence. Each rank is computed once, for it is gathered from several places.
 fn sorted<A>(candidates: Vec<Candidate<A>>) -> Vec<Candidate<A>> {
+    if candidates.len() < 2 {
+        return candidates;
+    }
     let ranks: Vec<_> = candidates.iter().map(Candidate::rank).collect();
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by(|a, b| ranks[*a].cmp(&ranks[*b]));
@@ -140,20 +158,31 @@ impl<A> Default for PortTable<A> {
 }
 
 impl<A> ListenerTable<A> {
-    fn new(
+    fn new<'c, F: FnMut(&RouteName, &Route, &RouteRule) -> A>(
+        before: Option<&Self>,
         name: &ListenerName,
         listener: &Listener,
-        candidates: Vec<Candidate<A>>,
+        members: Vec<Member<'c>>,
+        rules: &mut Rules<'c, A, F>,
         compiler: &mut Compiler<'_>,
     ) -> Self {
-        let candidates = sorted(candidates);
-        let mut hosts = HostMap::default();
-        let mut start = 0;
-        for bucket in candidates.chunk_by(|a, b| a.hostname() == b.hostname()) {
-            hosts.insert(bucket[0].hostname(), Bucket::new(start, bucket, compiler));
-            start += bucket.len();
+        let mut by_hostname: HashMap<_, Vec<_>, RandomState> = HashMap::default();
+        for (hostname, member) in members {
+            by_hostname.entry(hostname).or_default().push(member);
         }
-        Self { name: name.as_str().into(), hostname: listener.hostname.clone(), candidates, hosts }
+        let mut hosts = HostMap::default();
+        for (hostname, members) in by_hostname {
+            let same = before.and_then(|before| before.hosts.get(hostname));
+            let bucket = match same.filter(|same| same.is_of(&members)) {
+                Some(same) => {
+                    same.keep(compiler);
+                    same.clone()
+                }
+                None => bucket(hostname, &members, rules, compiler),
+            };
+            hosts.insert(hostname, bucket);
+        }
+        Self { name: name.as_str().into(), hostname: listener.hostname.clone(), hosts }
     }
 
     /// The listener's name, to be shared by what outlives this table.
@@ -166,9 +195,11 @@ impl<A> ListenerTable<A> {
         self.hostname.as_ref()
     }
 
-    /// All candidates, in the order of precedence.
+    /// All candidates, in the order of precedence. Takes time for all of them.
     pub fn candidates(&self) -> impl Iterator<Item = &Candidate<A>> {
-        self.candidates.iter()
+        let mut buckets: Vec<&[Candidate<A>]> = self.hosts.values().map(Bucket::candidates).collect();
+        buckets.sort_by(|a, b| a.first().map(Candidate::rank).cmp(&b.first().map(Candidate::rank)));
+        buckets.into_iter().flatten()
     }
 
     /// The rule that takes the request; `None` is 404. Allocates nothing for an ordinary request.
@@ -177,9 +208,8 @@ impl<A> ListenerTable<A> {
     pub fn select(&self, request: &Request<'_>) -> Option<Selected<'_, A>> {
         let path = merge_slashes(request.path);
         let mut last = LastHeader::default();
-        let candidate = self
-            .hosts
-            .find_map(request.host, |bucket| bucket.first(&self.candidates, &path, request, &mut last))?;
+        let candidate =
+            self.hosts.find_map(request.host, |bucket| bucket.first(&path, request, &mut last))?;
         Some(Selected { action: candidate.rule().action(), candidate })
     }
 
@@ -187,4 +217,24 @@ impl<A> ListenerTable<A> {
     pub fn explain(&self, request: &Request<'_>) -> Explanation<'_, A> {
         Explanation::new(self, request)
     }
+}
+
+/// The bucket of a hostname.
+fn bucket<'c, A, F: FnMut(&RouteName, &Route, &RouteRule) -> A>(
+    hostname: Option<&Hostname>,
+    members: &[(&'c RouteName, &'c Arc<Route>)],
+    rules: &mut Rules<'c, A, F>,
+    compiler: &mut Compiler<'_>,
+) -> Bucket<A> {
+    let hostname = hostname.map(|hostname| Arc::new(hostname.clone()));
+    let mut candidates = Vec::new();
+    let mut made_of = Vec::with_capacity(members.len());
+    for &(name, route) in members {
+        let (name, rules) = rules.of(name, route);
+        for rule in rules {
+            candidates.extend(Candidate::of_rule(rule, hostname.as_ref(), compiler));
+        }
+        made_of.push((Arc::clone(name), Arc::clone(route)));
+    }
+    Bucket::new(sorted(candidates), made_of, compiler)
 }
