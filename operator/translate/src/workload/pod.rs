@@ -131,12 +131,6 @@ fn container(
     parameters: &DataPlaneParameters,
     resources: Option<&Resources>,
 ) -> Value {
-    let probe = |period: u32, failures: u32| {
-        json!({
-            "httpGet": { "path": "/healthz/ready", "port": "admin", "scheme": "HTTP" },
-            "periodSeconds": period, "failureThreshold": failures,
-        })
-    };
     let mut container = json!({
         "name": "postern",
         "image": infrastructure.image,
@@ -144,8 +138,12 @@ fn container(
         "env": environment(infrastructure, parameters),
         // Ports of listeners are not named here: that would restart pods when they change.
         "ports": [{ "name": "admin", "containerPort": ADMIN_PORT, "protocol": "TCP" }],
-        "startupProbe": probe(1, 120),
-        "readinessProbe": probe(2, 2),
+        // No startupProbe: kubelet asks as soon as the container runs, and the data plane answers as soon as it has its
+        // configuration. One that waits long for the operator must wait, and not be started anew.
+        "readinessProbe": {
+            "httpGet": { "path": "/healthz/ready", "port": "admin", "scheme": "HTTP" },
+            "periodSeconds": 1, "failureThreshold": 3,
+        },
         "lifecycle": { "preStop": { "sleep": { "seconds": LEAVE } } },
         "resources": resources.map_or_else(|| json!({ "requests": { "cpu": "10m", "memory": "32Mi" } }), amounts),
         "securityContext": {
