@@ -8,7 +8,7 @@ use postern_dataplane::{Limits, Settings};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-use crate::common::{Authority, Http1, Origin, Plan, client, rule, serve, settings, within};
+use crate::common::{Authority, Http1, Origin, Plan, client, counted, rule, serve, settings, within};
 
 fn limited(limits: Limits) -> Settings {
     Settings { limits, ..settings([80, 443]) }
@@ -38,7 +38,7 @@ async fn connections_beyond_the_limit_are_closed_and_come_again_when_others_end(
         assert!(within("the end", refused.is_closed()).await);
         assert!(within("an answer", open[0].get("x", "/")).await.is_ok(), "the others go on");
         let metric = format!("postern_connections_refused_total{{reason=\"{word}\"}} 1");
-        assert!(plane.metrics().contains(&metric), "{}", plane.metrics());
+        counted(&plane, &metric).await;
 
         open.pop();
         within("a place", async {

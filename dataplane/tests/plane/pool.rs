@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::common::plan::rule_to;
-use crate::common::{Http1, Http2, Origin, Plan, apply, rule, serve, settings, within};
+use crate::common::{Http1, Http2, Origin, Plan, apply, counted, rule, serve, settings, within};
 
 /// HTTP/2 that answers after a while, and counts connections.
 async fn slow_h2c(connections: Arc<AtomicUsize>) -> Origin {
@@ -55,7 +55,7 @@ async fn streams_that_begin_at_once_share_their_first_connection() {
     assert_eq!(connections.load(SeqCst), 1);
     assert!(within("answers", ask(50)).await.iter().all(|answer| answer == "slow"));
     assert_eq!(connections.load(SeqCst), 1);
-    assert!(plane.metrics().contains("http_client_open_connections 1\n"), "{}", plane.metrics());
+    counted(&plane, "http_client_open_connections 1\n").await;
 }
 
 #[tokio::test]

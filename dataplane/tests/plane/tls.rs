@@ -3,7 +3,9 @@
 use std::io;
 use std::net::SocketAddr;
 
-use crate::common::{Authority, Http1, Http2, Origin, Plan, apply, client, rule, serve, settings, within};
+use crate::common::{
+    Authority, Http1, Http2, Origin, Plan, apply, client, counted, rule, serve, settings, within,
+};
 use http::StatusCode;
 use postern_config::{Certificate, ObjectKey, PrivateKey};
 use postern_dataplane::Plane;
@@ -79,7 +81,7 @@ async fn a_name_that_nobody_serves_is_refused_with_an_alert_and_harms_nobody() {
         let refused = shown(address, &ca, name).await.expect_err("nobody serves it");
         assert!(refused.to_string().contains("UnrecognisedName"), "{name}: {refused}");
     }
-    assert!(plane.metrics().contains("postern_tls_handshakes_failed_total 3"), "{}", plane.metrics());
+    counted(&plane, "postern_tls_handshakes_failed_total 3").await;
 }
 
 #[tokio::test]

@@ -32,6 +32,16 @@ pub async fn within<T>(what: &str, step: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, step).await.unwrap_or_else(|_| panic!("{what} took too long"))
 }
 
+/// Waits until the metrics have a line: what a client has seen is counted a moment later.
+pub async fn counted(plane: &Plane, line: &str) {
+    let is_there = async {
+        while !plane.metrics().contains(line) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    within(line, is_there).await;
+}
+
 /// Settings for tests: two workers, and a free port of this machine for each listener port named.
 pub fn settings(ports: impl IntoIterator<Item = u16>) -> Settings {
     postern_dataplane::install_crypto();
