@@ -10,8 +10,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long an idle connection goes on after the beginning: longer than a request takes from the client to us.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long an idle connection goes on after the beginning: a client that asks more than once in this time learns from an answer
+/// that it ends, and sends nothing that crosses with its end.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// Begins the drain of everyone who holds one of its [`Drain`]s.
 #[derive(Debug)]
