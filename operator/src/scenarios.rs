@@ -97,6 +97,15 @@ pub fn start(cluster: &Cluster) -> Running {
     }
 }
 
+/// A cluster with a shop, and an operator that has accepted its route.
+async fn shop() -> (Cluster, Running) {
+    let cluster = Cluster::default();
+    cluster.put(SHOP);
+    let running = start(&cluster);
+    running.until("the route is accepted", |it| parents(it).len() == 1).await;
+    (cluster, running)
+}
+
 impl Running {
     /// Waits until this holds; the test fails when it does not come true.
     pub async fn until(&self, what: &str, holds: impl Fn(&Cluster) -> bool) {
@@ -173,10 +182,7 @@ async fn first_sync_makes_the_workload_and_programmed_waits_for_address_and_data
 
 #[tokio::test]
 async fn at_rest_nothing_is_written_and_each_object_was_written_few_times() {
-    let cluster = Cluster::default();
-    cluster.put(SHOP);
-    let running = start(&cluster);
-    running.until("the route is accepted", |it| parents(it).len() == 1).await;
+    let (cluster, running) = shop().await;
     let written = running.at_rest().await;
     let of_route = written.iter().filter(|it| it.contains("httproutes")).count();
     assert!(of_route == 1 && written.len() <= 10, "{written:#?}");
@@ -260,10 +266,7 @@ fn parents_of(route: &Value) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_replica_that_does_not_lead_writes_nothing() {
-    let cluster = Cluster::default();
-    cluster.put(SHOP);
-    let running = start(&cluster);
-    running.until("the route is accepted", |it| parents(it).len() == 1).await;
+    let (cluster, running) = shop().await;
     running.at_rest().await;
     running.leads.send_replace(false);
     cluster.change("gateways", "shop", "web", |it| it["spec"]["listeners"][0]["port"] = 8080.into());
@@ -311,10 +314,7 @@ async fn a_kind_is_picked_up_when_it_is_installed_and_dropped_when_it_is_removed
 
 #[tokio::test(start_paused = true)]
 async fn what_happens_while_the_api_server_is_away_is_seen_when_it_is_back() {
-    let cluster = Cluster::default();
-    cluster.put(SHOP);
-    let running = start(&cluster);
-    running.until("the route is accepted", |it| parents(it).len() == 1).await;
+    let (cluster, running) = shop().await;
     running.at_rest().await;
     cluster.down(true);
     cluster.change("gateways", "shop", "web", |it| it["spec"]["listeners"][0]["port"] = 8080.into());
@@ -337,10 +337,7 @@ async fn what_happens_while_the_api_server_is_away_is_seen_when_it_is_back() {
 
 #[tokio::test]
 async fn a_route_whose_gateway_is_gone_has_no_entry_of_ours() {
-    let cluster = Cluster::default();
-    cluster.put(SHOP);
-    let running = start(&cluster);
-    running.until("the route is accepted", |it| parents(it).len() == 1).await;
+    let (cluster, running) = shop().await;
     cluster.remove("gateways", "shop", "web");
     running.until("its entry is gone", |it| parents(it).is_empty()).await;
 }

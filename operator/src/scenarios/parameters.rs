@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{SHOP, gateway_is, start};
+use super::{Running, SHOP, gateway_is, start};
 use crate::fake::Cluster;
 
 /// Makes `shop/web` refer to these parameters.
@@ -46,16 +46,24 @@ async fn without_the_kind_the_gateway_says_how_to_get_it_and_with_it_all_is_well
         .await;
 }
 
-#[tokio::test]
-async fn a_change_of_the_service_is_written_to_the_service_alone() {
+fn service(cluster: &Cluster) -> Value {
+    cluster.get("services", "shop", "web-postern")
+}
+
+async fn shop_with_an_address_of_the_cluster() -> (Cluster, Running) {
     let cluster = Cluster::default();
     cluster.put(SHOP);
     refer(&cluster);
     parameters(&cluster, "{service: {type: ClusterIP}}");
     let running = start(&cluster);
-    let service = |it: &Cluster| it.get("services", "shop", "web-postern");
     running.until("it has a Service", |it| service(it)["spec"]["type"] == "ClusterIP").await;
     running.at_rest().await;
+    (cluster, running)
+}
+
+#[tokio::test]
+async fn a_change_of_the_service_is_written_to_the_service_alone() {
+    let (cluster, running) = shop_with_an_address_of_the_cluster().await;
 
     parameters(&cluster, "{service: {type: NodePort, annotations: {example.com/pool: public}}}");
     running.until("it has another type", |it| service(it)["spec"]["type"] == "NodePort").await;
@@ -64,14 +72,7 @@ async fn a_change_of_the_service_is_written_to_the_service_alone() {
 
 #[tokio::test]
 async fn a_service_gets_and_loses_an_address_of_the_cluster_by_being_made_anew() {
-    let cluster = Cluster::default();
-    cluster.put(SHOP);
-    refer(&cluster);
-    parameters(&cluster, "{service: {type: ClusterIP}}");
-    let running = start(&cluster);
-    let service = |it: &Cluster| it.get("services", "shop", "web-postern");
-    running.until("it has a Service", |it| service(it)["spec"]["type"] == "ClusterIP").await;
-    running.at_rest().await;
+    let (cluster, running) = shop_with_an_address_of_the_cluster().await;
 
     parameters(&cluster, "{service: {type: Headless}}");
     running.until("it is headless", |it| service(it)["spec"]["clusterIP"] == "None").await;

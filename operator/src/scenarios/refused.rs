@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{SHOP, condition, gateway_is, parents, start};
+use super::{condition, gateway_is, shop};
 use crate::fake::Cluster;
 use crate::observe::Acknowledged;
 
@@ -16,10 +16,7 @@ fn told(cluster: &Cluster) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn a_refusal_is_told_once_to_who_can_do_something_about_it() {
-    let cluster = Cluster::default();
-    cluster.put(SHOP);
-    let running = start(&cluster);
-    running.until("the route is accepted", |it| parents(it).len() == 1).await;
+    let (cluster, running) = shop().await;
     let said = |refused: &[(&str, &str)], listener: Option<&str>| {
         let refused = refused.iter().map(|(key, why)| (key.parse().expect("a key"), (*why).to_owned()));
         let why = listener.map(|why| ("http".to_owned(), why.to_owned()));

@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::{SHOP, parents, start};
-use crate::fake::Cluster;
+use super::shop;
 
 fn route(number: usize) -> String {
     format!(
@@ -16,10 +15,7 @@ fn route(number: usize) -> String {
 
 #[tokio::test]
 async fn the_numbers_of_routes_are_written_now_and_then_while_many_come() {
-    let cluster = Cluster::default();
-    cluster.put(SHOP);
-    let running = start(&cluster);
-    running.until("the route is accepted", |it| parents(it).len() == 1).await;
+    let (cluster, running) = shop().await;
     running.at_rest().await;
     let began = Instant::now();
     for number in 0..150 {
@@ -41,10 +37,7 @@ async fn the_numbers_of_routes_are_written_now_and_then_while_many_come() {
 
 #[tokio::test]
 async fn one_route_is_counted_at_once() {
-    let cluster = Cluster::default();
-    cluster.put(SHOP);
-    let running = start(&cluster);
-    running.until("the route is accepted", |it| parents(it).len() == 1).await;
+    let (cluster, running) = shop().await;
     running.at_rest().await;
     let began = Instant::now();
     cluster.put(&route(0));
