@@ -12,6 +12,7 @@ use clap::Args;
 use serde_json::json;
 use tokio::time::sleep;
 
+use crate::backend::echo;
 use crate::cluster::{Cluster, Error};
 use crate::facts::{Facts, say};
 use change::{Change, Changes};
@@ -52,7 +53,7 @@ pub async fn run(cluster: &Cluster, options: &Options, facts: &mut Facts) -> Res
 }
 
 async fn measure(cluster: &Cluster, options: &Options, facts: &mut Facts) -> Result<(), Error> {
-    cluster.apply(NAMESPACE, WORLD).await?;
+    cluster.apply(NAMESPACE, &(WORLD.to_owned() + &echo("backend", 80, 2))).await?;
     let address = cluster.address(NAMESPACE, "web").await?;
     let mut changes = Changes::new(cluster, &address, options.changes).await?;
     changes.start().await?;
@@ -133,40 +134,11 @@ fn route(gateway: &str, name: &str, revision: &str) -> serde_json::Value {
     })
 }
 
-const WORLD: &str = r#"
+const WORLD: &str = r"
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: { name: web }
 spec:
   gatewayClassName: postern
   listeners: [{ name: http, port: 80, protocol: HTTP }]
----
-apiVersion: v1
-kind: Service
-metadata: { name: backend }
-spec:
-  selector: { app: backend }
-  ports: [{ port: 80, targetPort: 3000 }]
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: { name: backend }
-spec:
-  replicas: 2
-  selector: { matchLabels: { app: backend } }
-  template:
-    metadata: { labels: { app: backend } }
-    spec:
-      automountServiceAccountToken: false
-      terminationGracePeriodSeconds: 1
-      securityContext: { runAsNonRoot: true, runAsUser: 65532, seccompProfile: { type: RuntimeDefault } }
-      containers:
-        - name: echo
-          image: registry.k8s.io/gateway-api/conformance/echo-basic:v0.1.0
-          imagePullPolicy: IfNotPresent
-          env:
-            - { name: NAMESPACE, valueFrom: { fieldRef: { fieldPath: metadata.namespace } } }
-            - { name: POD_NAME, valueFrom: { fieldRef: { fieldPath: metadata.name } } }
-          readinessProbe: { httpGet: { path: /health, port: 3000 }, periodSeconds: 2 }
-          securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: [ALL] } }
-"#;
+";

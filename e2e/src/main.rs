@@ -1,5 +1,6 @@
 //! `postern-e2e`: what must hold of Postern in a cluster, suite by suite. Run it through `e2e/run`, or with `e2e/cluster exec`.
 
+mod backend;
 mod channel;
 mod cluster;
 mod convergence;

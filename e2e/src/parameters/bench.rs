@@ -15,6 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+use crate::backend::echo;
 use crate::cluster::{Cluster, Error, wait};
 use crate::load::{Target, ask_once};
 
@@ -41,7 +42,8 @@ impl Bench {
     /// Makes the backend and its route anew.
     pub async fn make(cluster: &Cluster) -> Result<Self, Error> {
         cluster.namespace(NAMESPACE).await?;
-        cluster.apply(NAMESPACE, include_str!("bench.yaml")).await?;
+        let route = include_str!("bench.yaml");
+        cluster.apply(NAMESPACE, &(route.to_owned() + &echo("echo", 8080, 1))).await?;
         Ok(Self { cluster: cluster.clone() })
     }
 

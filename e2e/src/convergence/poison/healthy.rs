@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::super::{ask, operator};
+use crate::backend::echo;
 use crate::cluster::{Cluster, Error, wait};
 use crate::facts::Facts;
 
@@ -36,46 +37,19 @@ const SOON: Duration = Duration::from_secs(10);
 const PODS: &str = "gateway.networking.k8s.io/gateway-name=web";
 const HOST: &str = "healthy.example.com";
 
-const WORLD: &str = r#"
+const WORLD: &str = r"
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: { name: web }
 spec:
   gatewayClassName: postern
   listeners: [{ name: http, port: 80, protocol: HTTP }]
----
-apiVersion: v1
-kind: Service
-metadata: { name: echo }
-spec:
-  selector: { app: echo }
-  ports: [{ port: 8080, targetPort: 3000 }]
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: { name: echo }
-spec:
-  selector: { matchLabels: { app: echo } }
-  template:
-    metadata: { labels: { app: echo } }
-    spec:
-      automountServiceAccountToken: false
-      securityContext: { runAsNonRoot: true, runAsUser: 65532, seccompProfile: { type: RuntimeDefault } }
-      containers:
-        - name: echo
-          image: registry.k8s.io/gateway-api/conformance/echo-basic:v0.1.0
-          imagePullPolicy: IfNotPresent
-          env:
-            - { name: NAMESPACE, valueFrom: { fieldRef: { fieldPath: metadata.namespace } } }
-            - { name: POD_NAME, valueFrom: { fieldRef: { fieldPath: metadata.name } } }
-          readinessProbe: { httpGet: { path: /health, port: 3000 }, periodSeconds: 1 }
-          securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: [ALL] } }
-"#;
+";
 
 impl Healthy {
     /// Makes them, and waits until all answer.
     pub async fn start(cluster: &Cluster, namespace: &'static str) -> Result<Self, Error> {
-        let mut yaml = String::from(WORLD);
+        let mut yaml = WORLD.to_owned() + &echo("echo", 8080, 1);
         for route in 0..ROUTES {
             let _ = write!(
                 yaml,
