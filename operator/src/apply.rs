@@ -37,8 +37,8 @@ pub struct Applier {
     client: Client,
     controller: String,
     telemetry: Telemetry,
-    /// What was applied and has not come back: on what version, what, and when.
-    applied: BTreeMap<Name, (Option<String>, String, Instant)>,
+    /// What was applied and has not come back.
+    applied: BTreeMap<Name, Applied>,
 }
 
 type Name = (&'static str, ObjectKey);
@@ -49,6 +49,23 @@ struct Wanted {
     key: ObjectKey,
     hash: String,
     value: Value,
+}
+
+/// What was applied.
+struct Applied {
+    /// The version that it was applied to; none when there was no object.
+    base: Option<String>,
+    hash: String,
+    at: Instant,
+}
+
+/// What became of an object.
+enum Outcome {
+    /// It is as it should be, or of a kind that the cluster does not have now.
+    AsWanted,
+    /// It was applied before, and is waited for.
+    Awaited,
+    Applied(Applied),
 }
 
 /// Why an object is not as it should be.
@@ -118,10 +135,13 @@ impl Applier {
             for (name, result) in results {
                 let (kind, object) = &name;
                 match result {
-                    Ok(Some(applied)) => {
+                    Ok(Outcome::AsWanted) => _ = self.applied.remove(&name),
+                    // What does not come back, because it was removed at once, is no change that would have us look again.
+                    Ok(Outcome::Awaited) => again = true,
+                    Ok(Outcome::Applied(applied)) => {
                         self.applied.insert(name, applied);
+                        again = true;
                     }
-                    Ok(None) => {}
                     Err(Trouble::Foreign) => {
                         let message = format!(
                             "{kind} `{object}` is there and was not made for this Gateway: delete or rename it"
@@ -149,7 +169,7 @@ impl Applier {
         gateway: &Gateway,
         workload: &Workload,
         ca: Option<&str>,
-    ) -> Vec<(Name, Result<Option<(Option<String>, String, Instant)>, Trouble>)> {
+    ) -> Vec<(Name, Result<Outcome, Trouble>)> {
         let mut results = Vec::new();
         for wanted in objects(workload, ca) {
             let done = timeout(PATIENCE, self.object(seen, gateway, &wanted)).await;
@@ -159,28 +179,26 @@ impl Applier {
         results
     }
 
-    /// Applies one object where it differs. Gives what was applied.
-    async fn object(
-        &self,
-        seen: &Seen,
-        gateway: &Gateway,
-        wanted: &Wanted,
-    ) -> Result<Option<(Option<String>, String, Instant)>, Trouble> {
+    /// Applies one object where it differs.
+    async fn object(&self, seen: &Seen, gateway: &Gateway, wanted: &Wanted) -> Result<Outcome, Trouble> {
         let name = (wanted.kind, wanted.key.clone());
+        let Some(resource) = seen.resources.get(wanted.kind) else { return Ok(Outcome::AsWanted) };
         let present = seen.made.get(&name);
-        let version = present.and_then(|present| present.metadata.resource_version.clone());
+        let base = present.and_then(|present| present.metadata.resource_version.clone());
         if let Some(present) = present {
             if !workload::is_of(&present.metadata, gateway) {
                 return Err(Trouble::Foreign);
             }
             if is_as_wanted(present, wanted) {
-                return Ok(None);
+                return Ok(Outcome::AsWanted);
             }
         }
-        let waits = self.applied.get(&name).is_some_and(|(base, hash, at)| {
-            *base == version && *hash == wanted.hash && at.elapsed() < COMES_BACK
+        let is_awaited = self.applied.get(&name).is_some_and(|applied| {
+            applied.base == base && applied.hash == wanted.hash && applied.at.elapsed() < COMES_BACK
         });
-        let Some(resource) = seen.resources.get(wanted.kind).filter(|_| !waits) else { return Ok(None) };
+        if is_awaited {
+            return Ok(Outcome::Awaited);
+        }
         let api = self.api(resource, &wanted.key.namespace);
         if present.is_none() {
             // What is not labelled as ours is not watched.
@@ -201,7 +219,7 @@ impl Applier {
             Ok(_) => {
                 self.count(wanted.kind, "written");
                 tracing::info!(kind = wanted.kind, object = %wanted.key, "applied");
-                Ok(Some((version, wanted.hash.clone(), Instant::now())))
+                Ok(Outcome::Applied(Applied { base, hash: wanted.hash.clone(), at: Instant::now() }))
             }
             Err(error) => {
                 self.count(wanted.kind, "failed");

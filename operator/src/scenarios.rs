@@ -389,6 +389,40 @@ async fn what_is_in_the_way_is_missed_soon_after_it_has_gone_whatever_changed_me
 }
 
 #[tokio::test]
+async fn what_is_taken_away_a_second_time_is_made_again_and_so_it_is_after_what_was_in_its_way() {
+    let (cluster, running) = shop().await;
+    running.at_rest().await;
+    let account = |it: &Cluster| it.get("serviceaccounts", "shop", "web-postern");
+    let is_made = |it: &Cluster| !account(it)["metadata"]["ownerReferences"].is_null();
+    cluster.remove("serviceaccounts", "shop", "web-postern");
+    running.until("it is made again", is_made).await;
+    running.at_rest().await;
+    cluster.remove("serviceaccounts", "shop", "web-postern");
+    running.until("it is made a second time", is_made).await;
+    running.at_rest().await;
+    // Somebody is faster the third time.
+    cluster.remove("serviceaccounts", "shop", "web-postern");
+    cluster.put("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web-postern, namespace: shop}");
+    running.until("the Gateway says so", |it| gateway_is(it, "Programmed", "False/Invalid")).await;
+    cluster.remove("serviceaccounts", "shop", "web-postern");
+    running.until("it is made after that", is_made).await;
+}
+
+#[tokio::test]
+async fn what_is_made_and_taken_away_in_one_moment_is_made_again() {
+    let (cluster, running) = shop().await;
+    running.at_rest().await;
+    let is_made = |it: &Cluster| !it.get("services", "shop", "web-postern")["spec"].is_null();
+    // As soon as it is there again, it goes: what was applied is not seen to come back.
+    for _ in 0..3 {
+        cluster.remove("services", "shop", "web-postern");
+        running.until("it is made again", is_made).await;
+    }
+    cluster.remove("services", "shop", "web-postern");
+    running.until("it stays made", is_made).await;
+}
+
+#[tokio::test]
 async fn a_gateway_that_is_not_ours_any_more_loses_its_workload() {
     let cluster = Cluster::default();
     cluster.put(SHOP);
