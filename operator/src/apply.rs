@@ -1,19 +1,22 @@
 //! Workloads into the cluster: server-side apply of what differs, by the leader; what others made is never touched.
 
+mod as_wanted;
+
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use as_wanted::is_as_wanted;
 use futures::{StreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
 use kube::core::discovery::ApiResource;
 use kube::{Api, Client};
 use postern_config::ObjectKey;
-use postern_translate::api::{Gateway, billionths};
+use postern_translate::api::Gateway;
 use postern_translate::workload::{self, CA_KEY, CONTROLLER_ANNOTATION, Workload};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -189,7 +192,7 @@ impl Applier {
             if !workload::is_of(&present.metadata, gateway) {
                 return Err(Trouble::Foreign);
             }
-            if is_as_wanted(present, wanted) {
+            if is_as_wanted(present, &wanted.value) {
                 return Ok(Outcome::AsWanted);
             }
         }
@@ -332,70 +335,4 @@ fn wanted(kind: &'static str, api_version: &str, mut value: Value) -> Wanted {
 fn is_another_service(present: &Value, wanted: &Value) -> bool {
     let is_headless = |object: &Value| object["spec"]["clusterIP"] == "None";
     wanted["kind"] == "Service" && is_headless(present) != is_headless(wanted)
-}
-
-/// Whether an object has all that is wanted, the hash among it. What others added is theirs.
-fn is_as_wanted(present: &DynamicObject, wanted: &Wanted) -> bool {
-    let fields = wanted.value.as_object().into_iter().flatten();
-    let metadata = serde_json::to_value(&present.metadata).unwrap_or_default();
-    fields.into_iter().all(|(field, value)| match field.as_str() {
-        "apiVersion" | "kind" => true,
-        "metadata" => contains(&metadata, value),
-        field => present.data.get(field).is_some_and(|there| contains(there, value)),
-    })
-}
-
-fn contains(there: &Value, wanted: &Value) -> bool {
-    match (there, wanted) {
-        (Value::Object(there), Value::Object(wanted)) => {
-            wanted.iter().all(|(field, value)| match (field.as_str(), there.get(field)) {
-                // The API server keeps nothing of what is empty, and spells amounts in its own way.
-                (_, None) => {
-                    value.as_object().is_some_and(Map::is_empty)
-                        || value.as_array().is_some_and(Vec::is_empty)
-                }
-                ("requests" | "limits", Some(there)) => has_amounts(there, value),
-                (_, Some(there)) => contains(there, value),
-            })
-        }
-        (Value::Array(there), Value::Array(wanted)) => {
-            wanted.iter().all(|value| there.iter().any(|there| contains(there, value)))
-        }
-        (there, wanted) => there == wanted,
-    }
-}
-
-fn has_amounts(there: &Value, wanted: &Value) -> bool {
-    let amount = |value: &Value| value.as_str().and_then(billionths);
-    let mut wanted = wanted.as_object().into_iter().flatten();
-    wanted.all(|(name, value)| {
-        there
-            .get(name)
-            .is_some_and(|there| there == value || amount(there).is_some_and(|it| Some(it) == amount(value)))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_others_added_is_no_difference_and_what_they_changed_is() {
-        let wanted = json!({ "a": [{ "name": "x", "port": 80 }], "b": { "c": "d" } });
-        assert!(contains(
-            &json!({ "a": [{ "name": "y" }, { "name": "x", "port": 80, "nodePort": 3 }], "b": { "c": "d" }, "e": 1 }),
-            &wanted
-        ));
-        assert!(!contains(&json!({ "a": [{ "name": "x", "port": 81 }], "b": { "c": "d" } }), &wanted));
-    }
-
-    #[test]
-    fn what_the_api_server_writes_in_its_own_way_is_no_difference() {
-        let wanted = json!({ "resources": { "limits": { "cpu": "1.5", "memory": "1024Mi" } }, "affinity": { "a": [] } });
-        let stored =
-            json!({ "resources": { "limits": { "cpu": "1500m", "memory": "1Gi" } }, "affinity": {} });
-        assert!(contains(&stored, &wanted));
-        let other = json!({ "resources": { "limits": { "cpu": "1501m", "memory": "1Gi" } } });
-        assert!(!contains(&other, &wanted));
-    }
 }

@@ -3,6 +3,7 @@
 mod parameters;
 mod refused;
 mod storms;
+mod workloads;
 
 use std::time::Duration;
 
@@ -349,118 +350,6 @@ async fn an_object_that_cannot_be_read_keeps_no_other_from_working() {
     cluster.put("apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: odd, namespace: shop}\nspec: {rules: 7}");
     let running = start(&cluster);
     running.until("the route is accepted", |it| parents(it).len() == 1).await;
-}
-
-#[tokio::test]
-async fn what_others_made_is_never_adopted() {
-    let cluster = Cluster::default();
-    let theirs = "apiVersion: v1\nkind: Service\nmetadata: {name: web-postern, namespace: shop}\nspec: {ports: [{port: 5432}]}";
-    cluster.put(theirs);
-    cluster.put(SHOP);
-    let before = cluster.get("services", "shop", "web-postern");
-    let running = start(&cluster);
-    running
-        .until("the Gateway says so", |it| {
-            let conditions = it.get("gateways", "shop", "web")["status"]["conditions"].to_string();
-            conditions.contains("was not made for this Gateway")
-        })
-        .await;
-    assert_eq!(cluster.get("services", "shop", "web-postern"), before);
-}
-
-#[tokio::test]
-async fn what_is_in_the_way_is_missed_soon_after_it_has_gone_whatever_changed_meanwhile() {
-    let cluster = Cluster::default();
-    cluster.put("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web-postern, namespace: shop}");
-    cluster.put(SHOP);
-    let running = start(&cluster);
-    running.until("the Gateway says so", |it| gateway_is(it, "Programmed", "False/Invalid")).await;
-    for number in 0..20 {
-        cluster.change("gateways", "shop", "web", |it| {
-            it["metadata"]["annotations"] = json!({ "n": number.to_string() })
-        });
-        sleep(Duration::from_millis(50)).await;
-    }
-    cluster.remove("serviceaccounts", "shop", "web-postern");
-    let is_made = |it: &Cluster| {
-        !it.get("serviceaccounts", "shop", "web-postern")["metadata"]["ownerReferences"].is_null()
-    };
-    running.until("it is made", is_made).await;
-}
-
-#[tokio::test]
-async fn what_is_taken_away_a_second_time_is_made_again_and_so_it_is_after_what_was_in_its_way() {
-    let (cluster, running) = shop().await;
-    running.at_rest().await;
-    let account = |it: &Cluster| it.get("serviceaccounts", "shop", "web-postern");
-    let is_made = |it: &Cluster| !account(it)["metadata"]["ownerReferences"].is_null();
-    cluster.remove("serviceaccounts", "shop", "web-postern");
-    running.until("it is made again", is_made).await;
-    running.at_rest().await;
-    cluster.remove("serviceaccounts", "shop", "web-postern");
-    running.until("it is made a second time", is_made).await;
-    running.at_rest().await;
-    // Somebody is faster the third time.
-    cluster.remove("serviceaccounts", "shop", "web-postern");
-    cluster.put("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web-postern, namespace: shop}");
-    running.until("the Gateway says so", |it| gateway_is(it, "Programmed", "False/Invalid")).await;
-    cluster.remove("serviceaccounts", "shop", "web-postern");
-    running.until("it is made after that", is_made).await;
-}
-
-#[tokio::test]
-async fn what_is_made_and_taken_away_in_one_moment_is_made_again() {
-    let (cluster, running) = shop().await;
-    running.at_rest().await;
-    let is_made = |it: &Cluster| !it.get("services", "shop", "web-postern")["spec"].is_null();
-    // As soon as it is there again, it goes: what was applied is not seen to come back.
-    for _ in 0..3 {
-        cluster.remove("services", "shop", "web-postern");
-        running.until("it is made again", is_made).await;
-    }
-    cluster.remove("services", "shop", "web-postern");
-    running.until("it stays made", is_made).await;
-}
-
-#[tokio::test]
-async fn a_gateway_that_is_not_ours_any_more_loses_its_workload() {
-    let cluster = Cluster::default();
-    cluster.put(SHOP);
-    let running = start(&cluster);
-    running
-        .until("there is a Deployment", |it| !it.get("deployments", "shop", "web-postern").is_null())
-        .await;
-    running.at_rest().await;
-    cluster.change("gateways", "shop", "web", |it| it["spec"]["gatewayClassName"] = "other".into());
-    running
-        .until("all of it is gone", |it| {
-            ["deployments", "services", "serviceaccounts", "configmaps"]
-                .iter()
-                .all(|plural| it.get(plural, "shop", "web-postern").is_null())
-        })
-        .await;
-}
-
-#[tokio::test]
-async fn our_fields_are_put_back_and_those_of_others_stay() {
-    let cluster = Cluster::default();
-    cluster.put(SHOP);
-    let running = start(&cluster);
-    running
-        .until("there is a Deployment", |it| !it.get("deployments", "shop", "web-postern").is_null())
-        .await;
-    running.at_rest().await;
-    cluster.change("deployments", "shop", "web-postern", |it| {
-        it["spec"]["replicas"] = 3.into();
-        it["spec"]["template"]["spec"]["containers"][0]["image"] = "example.com/evil".into();
-    });
-    running
-        .until("the image is ours", |it| {
-            it.get("deployments", "shop", "web-postern")["spec"]["template"]["spec"]["containers"][0]["image"]
-                == "example.com/postern:1"
-        })
-        .await;
-    assert_eq!(cluster.get("deployments", "shop", "web-postern")["spec"]["replicas"], 3);
 }
 
 #[tokio::test(start_paused = true)]
