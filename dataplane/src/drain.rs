@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long an idle connection goes on after the beginning: a client that asks more than once in this time learns from an answer
-/// that it ends, and sends nothing that crosses with its end.
+/// How long an idle connection goes on after the beginning: a client that asks more than once in this time, or in the time that
+/// the plane has been leaving, learns from an answer that it ends, and sends nothing that crosses with its end.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Begins the drain of everyone who holds one of its [`Drain`]s.

@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use crate::http::{Preview, Previewed, preview};
@@ -70,6 +71,8 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) access_log: AccessLog,
     pub(crate) connections: Arc<Connections>,
+    /// Whether [`Plane::leave`] was called.
+    pub(crate) is_leaving: AtomicBool,
 }
 
 /// What only changes of the configuration touch.
@@ -101,7 +104,8 @@ impl Plane {
         let compiler = Compiler::new()?;
         let retired = Retired::start()?;
         let state = ArcSwap::from_pointee(State::empty());
-        let shared = Arc::new(Shared { settings, state, metrics, access_log, connections });
+        let is_leaving = AtomicBool::new(false);
+        let shared = Arc::new(Shared { settings, state, metrics, access_log, connections, is_leaving });
         let workers = Workers::start(shared.settings.workers, &shared)?;
         let control = Control { binds, ports: Ports::default(), compiler, retired, workers };
         Ok(Self { shared, control: tokio::sync::Mutex::new(control) })
@@ -140,6 +144,13 @@ impl Plane {
     /// The number of open client connections.
     pub fn connections(&self) -> usize {
         self.shared.connections.open()
+    }
+
+    /// Serves on, and says with every HTTP/1 answer from now on that it is the last on its connection (RFC 9112 section 9.6), so
+    /// that clients come back elsewhere, if others are there. New connections are taken. HTTP/2 has no such word for one
+    /// answer: its connections hear of the end when [`Plane::drain`] begins.
+    pub fn leave(&self) {
+        self.shared.is_leaving.store(true, Ordering::Relaxed);
     }
 
     /// Takes no more connections, lets what is under way finish, and returns when all of it has, at the latest after

@@ -11,7 +11,7 @@ use http::Uri;
 use ipnet::IpNet;
 use postern_dataplane::admin::{self, Readiness};
 use postern_dataplane::{AccessLogTo, Binds, Channel, Limits, Plane, Settings, Subscriber, install_crypto};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 #[global_allocator]
@@ -45,7 +45,10 @@ struct Arguments {
     /// Added to the ports of listeners, for machines where low ones are taken
     #[arg(long, env = "POSTERN_PORT_OFFSET", value_name = "N", default_value_t = 0)]
     port_offset: u16,
-    /// Seconds that connections may take to end after a signal to end
+    /// Seconds to serve on after a signal to end, new connections too, while others may still send them here
+    #[arg(long, env = "POSTERN_LEAVE", value_name = "SECONDS", default_value_t = 0)]
+    leave: u64,
+    /// Seconds that connections may take to end after that
     #[arg(long, env = "POSTERN_DRAIN", value_name = "SECONDS", default_value_t = 10)]
     drain: u64,
     /// Open client connections in all; half of the descriptors unless given
@@ -81,7 +84,8 @@ fn main() -> ExitCode {
 
 /// Fails when the machine gives no threads, no signals, or not the admin address.
 async fn run(arguments: Arguments) -> std::io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
+    let mut signals =
+        Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? };
     let drain = Duration::from_secs(arguments.drain);
     let plane = Arc::new(Plane::start(settings(&arguments, drain))?);
     let (readiness, ready) = watch::channel(Readiness::Starting);
@@ -98,18 +102,29 @@ async fn run(arguments: Arguments) -> std::io::Result<()> {
     // Ready means: what is configured is served as far as it can be, even if that is nothing.
     let report = async {
         if standing.wait_for(|standing| standing.version.is_some()).await.is_ok() {
-            readiness.send_replace(Readiness::Ready);
+            readiness.send_if_modified(|readiness| {
+                let is_first = *readiness == Readiness::Starting;
+                *readiness = if is_first { Readiness::Ready } else { *readiness };
+                is_first
+            });
         }
         std::future::pending::<()>().await
+    };
+    let end = async {
+        signals.next().await;
+        tracing::info!("Ending");
+        readiness.send_replace(Readiness::Leaving);
+        // Until then, what changes is followed: backends may be leaving, too.
+        tokio::select! {
+            () = leave(&plane, Duration::from_secs(arguments.leave)) => {}
+            () = signals.next() => {}
+        }
     };
     tokio::select! {
         () = follow => {}
         () = report => {}
-        _ = terminate.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
+        () = end => {}
     }
-    tracing::info!("Ending");
-    readiness.send_replace(Readiness::Leaving);
     // The subscriber is gone by now; a scrape that is under way holds the plane for a moment.
     let mut held = Some(plane);
     while let Some(plane) = held.take() {
@@ -122,6 +137,30 @@ async fn run(arguments: Arguments) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The signals that end this process.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Resolves when the next one comes.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Serves on until those who choose among us have heard that we end. Who is sent away in the first half would come back to us;
+/// in the second half, clients that ask often are told to, and nothing of theirs crosses with the end of a connection.
+async fn leave(plane: &Plane, time: Duration) {
+    tokio::time::sleep(time / 2).await;
+    plane.leave();
+    tokio::time::sleep(time / 2).await;
 }
 
 /// Says whether we are ready on a thread of its own: this one may be compiling a large configuration, and who gets no

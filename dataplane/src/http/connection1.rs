@@ -64,7 +64,7 @@ async fn exchange(
         }
     };
     *left -= 1;
-    if *left == 0 || scope.inbound.drain.has_begun() {
+    if *left == 0 || scope.inbound.is_at_its_last() {
         down.close();
     }
     let now = serve(&mut down, scope, clock, timer).await;

@@ -14,7 +14,7 @@ use super::fault::Fault;
 use super::headers::Incoming;
 use super::tunnel;
 use super::up::{Up, is_interim};
-use crate::drain::Drain;
+use crate::listen::Inbound;
 use crate::settings::Limits;
 
 /// The body of a request on its way up; it outlives an attempt.
@@ -38,8 +38,8 @@ pub(super) struct Return<'a> {
     pub(super) filter: Option<&'a (dyn Fn(&mut HeaderMap) + Send + Sync)>,
     /// `x-postern-route`.
     pub(super) route: Option<&'a str>,
-    /// Whether the client's connection should end with this answer; asked when its head is written.
-    pub(super) drain: &'a Drain,
+    /// The client's connection, which may have to end with this answer; asked when its head is written.
+    pub(super) inbound: &'a Inbound,
     pub(super) limits: &'a Limits,
 }
 
@@ -126,7 +126,7 @@ async fn read_head(down: &mut Down, up: &mut Up, upload: &mut Upload, clock: &Cl
 }
 
 fn answer(down: &mut Down, head: &Incoming<'_>, ended: bool, back: &Return<'_>) -> Result<BodyWriter, Fault> {
-    let closing = back.drain.has_begun();
+    let closing = back.inbound.is_at_its_last();
     let Some(filter) = back.filter else {
         return down.answer(&Incoming { route: back.route, ..*head }, ended, closing);
     };

@@ -197,7 +197,7 @@ async fn forward(
     let back = Return {
         filter: if filters { Some(&filter) } else { None },
         route: scope.label(routed),
-        drain: &scope.inbound.drain,
+        inbound: &scope.inbound,
         limits: scope.limits(),
     };
     let limit = rule.timeouts.backend_request;

@@ -8,6 +8,7 @@ mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 pub(crate) use accept::{Accepted, Acceptor, serve};
 pub use bind::Binds;
@@ -51,6 +52,11 @@ impl Inbound {
             Some(_) => postern_config::Scheme::Https,
             None => postern_config::Scheme::Http,
         }
+    }
+
+    /// Whether no request should follow the present one on this connection.
+    pub(crate) fn is_at_its_last(&self) -> bool {
+        self.shared.is_leaving.load(Ordering::Relaxed) || self.drain.has_begun()
     }
 
     /// Whether the peer is a proxy whose forwarding headers are believed.

@@ -114,6 +114,35 @@ async fn connections_that_wait_in_the_queue_when_the_end_begins_are_served() {
 }
 
 #[tokio::test]
+async fn a_plane_that_leaves_takes_new_connections_and_ends_each_with_its_answer() {
+    let origin = Origin::http1("web").await;
+    let plan =
+        Plan::new().http("web", 80).route("r", &["web"], [rule("/", "web")]).backend("web", [origin.address]);
+    let (plane, applied) = serve(settings([80]), plan.config()).await;
+    let mut kept = Http1::connect(applied.open[&80]).await.expect("open");
+    assert_eq!(within("an answer", kept.get("x", "/a")).await.expect("served").text(), "web /a");
+    assert!(!kept.closing);
+    let mut silent = Http1::connect(applied.open[&80]).await.expect("open");
+    let tcp = TcpStream::connect(applied.open[&80]).await.expect("open");
+    let mut h2 = within("a handshake", Http2::over(tcp)).await.expect("open");
+
+    plane.leave();
+    let mut new = Http1::connect(applied.open[&80]).await.expect("it still takes connections");
+    for connection in [&mut kept, &mut new] {
+        let answer = within("an answer", connection.get("x", "/b")).await.expect("served");
+        assert!(answer.text() == "web /b" && connection.closing, "{answer:?}");
+        assert!(within("the end", connection.is_closed()).await);
+    }
+    for _ in 0..2 {
+        assert_eq!(within("an answer", h2.get("http://x/c")).await.expect("served").text(), "web /c");
+    }
+    let drained = tokio::spawn(plane.drain(Duration::from_secs(10)));
+    let answer = within("an answer", silent.get("x", "/d")).await.expect("served");
+    assert!(answer.text() == "web /d" && silent.closing, "{answer:?}");
+    within("the end", drained).await.expect("no panic");
+}
+
+#[tokio::test]
 async fn clients_that_go_on_and_on_lose_nothing_when_a_plane_ends() {
     let origin = Origin::http1("web").await;
     let plan =

@@ -144,7 +144,6 @@ fn container(
             "httpGet": { "path": "/healthz/ready", "port": "admin", "scheme": "HTTP" },
             "periodSeconds": 1, "failureThreshold": 3,
         },
-        "lifecycle": { "preStop": { "sleep": { "seconds": LEAVE } } },
         "resources": resources.map_or_else(|| json!({ "requests": { "cpu": "10m", "memory": "32Mi" } }), amounts),
         "securityContext": {
             "allowPrivilegeEscalation": false,
@@ -178,6 +177,7 @@ fn environment(infrastructure: &Infrastructure, parameters: &DataPlaneParameters
         ("POSTERN_TOKEN", Some("/var/run/secrets/postern/token".into())),
         ("POSTERN_STATE", Some("/var/lib/postern/config.json".into())),
         ("POSTERN_WORKERS", number(parameters.workers)),
+        ("POSTERN_LEAVE", number(Some(LEAVE))),
         ("POSTERN_DRAIN", number(parameters.drain_seconds)),
         ("POSTERN_CONNECTIONS", number(parameters.connections)),
         ("POSTERN_CONNECTIONS_PER_CLIENT", number(parameters.connections_per_client)),
