@@ -203,22 +203,29 @@ impl Applier {
             return Ok(Outcome::Awaited);
         }
         let api = self.api(resource, &wanted.key.namespace);
+        let mut uid = present.and_then(|present| present.metadata.uid.clone());
         if present.is_none() {
             // What is not labelled as ours is not watched.
             let there =
                 api.get_metadata_opt(&wanted.key.name).await.map_err(|error| failed(wanted, &error))?;
-            if there.is_some_and(|there| !workload::is_of(&there.metadata, gateway)) {
+            if there.as_ref().is_some_and(|there| !workload::is_of(&there.metadata, gateway)) {
                 return Err(Trouble::Foreign);
             }
+            uid = there.and_then(|there| there.metadata.uid);
         }
-        if let Some(present) = present.filter(|present| is_another_service(&present.data, &wanted.value)) {
-            let preconditions = Preconditions { uid: present.metadata.uid.clone(), resource_version: None };
+        if present.is_some_and(|present| is_another_service(&present.data, &wanted.value)) {
+            let preconditions = Preconditions { uid: uid.take(), resource_version: None };
             let params = DeleteParams::background().preconditions(preconditions);
             api.delete(&wanted.key.name, &params).await.map_err(|error| failed(wanted, &error))?;
             tracing::info!(object = %wanted.key, "Service is made anew, for it cannot change to the wanted type");
         }
+        let mut value = wanted.value.clone();
+        // One that somebody made in its place meanwhile is not taken over: the API server answers 409.
+        if let Some(uid) = uid {
+            value["metadata"]["uid"] = uid.into();
+        }
         let params = PatchParams::apply(MANAGER).force();
-        match api.patch(&wanted.key.name, &params, &Patch::Apply(&wanted.value)).await {
+        match api.patch(&wanted.key.name, &params, &Patch::Apply(&value)).await {
             Ok(_) => {
                 self.count(wanted.kind, "written");
                 tracing::info!(kind = wanted.kind, object = %wanted.key, "applied");

@@ -51,7 +51,7 @@ struct State {
     watches: Vec<(String, bool, mpsc::UnboundedSender<Bytes>)>,
     written: Vec<String>,
     missing: BTreeSet<String>,
-    meddle: Option<Meddle>,
+    meddle: Option<(&'static str, Meddle)>,
     is_down: bool,
 }
 
@@ -124,9 +124,9 @@ impl Cluster {
         };
     }
 
-    /// Does this to the object of the next status write before it, so that the write conflicts.
-    pub fn meddle(&self, meddle: impl FnMut(&mut Value) + Send + 'static) {
-        self.state().meddle = Some(Box::new(meddle));
+    /// Does this to an object just before the next write to it: `PLURAL` or `PLURAL/status`.
+    pub fn meddle(&self, place: &'static str, meddle: impl FnMut(&mut Value) + Send + 'static) {
+        self.state().meddle = Some((place, Box::new(meddle)));
     }
 
     /// Ends all watches, and answers nothing but errors while it is down.
@@ -218,7 +218,8 @@ impl State {
             self.delete(&key);
             return ok(&json!({ "kind": "Status", "status": "Success" }));
         }
-        if let Some(mut meddle) = self.meddle.take_if(|_| is_status) {
+        let written = [key[0].as_str(), place].join(if is_status { "/" } else { "" });
+        if let Some((_, mut meddle)) = self.meddle.take_if(|(place, _)| *place == written) {
             let mut object = self.objects[&key].clone();
             meddle(&mut object);
             self.store(key.clone(), object);
@@ -228,7 +229,9 @@ impl State {
             return failure(StatusCode::NOT_FOUND, "there is none");
         };
         let wanted = &body["metadata"]["resourceVersion"];
-        if !wanted.is_null() && *wanted != before["metadata"]["resourceVersion"] {
+        let uid = &body["metadata"]["uid"];
+        let is_another = !uid.is_null() && *uid != before["metadata"]["uid"];
+        if is_another || !wanted.is_null() && *wanted != before["metadata"]["resourceVersion"] {
             return failure(StatusCode::CONFLICT, "the object has been modified");
         }
         let mut after = before.clone();

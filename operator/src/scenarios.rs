@@ -238,17 +238,14 @@ async fn who_writes_in_between_wins_and_is_kept() {
     let theirs = json!({ "parentRef": { "group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "web", "namespace": "shop" },
         "controllerName": "example.com/other", "conditions": [] });
     let entry = theirs.clone();
-    cluster.meddle(move |object| {
-        if object["kind"] == "HTTPRoute" {
-            object["status"] = json!({ "parents": [entry.clone()] });
-        } else {
-            object["metadata"]["labels"] = json!({ "touched": "yes" });
-        }
+    cluster.meddle("httproutes/status", move |object| {
+        object["status"] = json!({ "parents": [entry.clone()] });
     });
     let running = start(&cluster);
     running
-        .until("both are there", |it| !parents(it).is_empty() && gateway_is(it, "Accepted", "True/Accepted"))
+        .until("both are there", |it| parents(it).len() == 2 && gateway_is(it, "Accepted", "True/Accepted"))
         .await;
+    assert!(parents(&cluster).contains(&theirs));
     let written = running.at_rest().await;
     assert!(written.iter().filter(|it| it.ends_with("/status")).count() <= 6, "{written:#?}");
     cluster.change("httproutes", "shop", "app", |it| {

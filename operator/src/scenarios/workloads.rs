@@ -26,6 +26,22 @@ async fn what_others_made_is_never_adopted() {
 }
 
 #[tokio::test]
+async fn what_others_put_in_the_place_of_ours_is_not_adopted_either() {
+    let (cluster, running) = shop().await;
+    running.at_rest().await;
+    // We want to change our Service, and before we do somebody has another in its place.
+    cluster.meddle("services", |service| {
+        *service = json!({ "metadata": { "uid": "theirs" }, "spec": { "ports": [{ "port": 5432 }] } });
+    });
+    cluster.change("gateways", "shop", "web", |it| it["spec"]["listeners"][0]["port"] = 8080.into());
+    let ports = |it: &Cluster| it.get("services", "shop", "web-postern")["spec"]["ports"].clone();
+    let theirs = json!([{ "port": 5432 }]);
+    running.until("theirs is there", |it| ports(it) == theirs).await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(ports(&cluster), theirs);
+}
+
+#[tokio::test]
 async fn what_is_in_the_way_is_missed_soon_after_it_has_gone_whatever_changed_meanwhile() {
     let cluster = Cluster::default();
     cluster.put("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web-postern, namespace: shop}");
