@@ -238,10 +238,18 @@ fn needs(listener: &Listener) -> (u16, Vec<CertificateKey>) {
 }
 
 impl Peer {
+    /// An update is on its way to it.
+    pub fn sent(&self) {
+        self.tracker.telemetry.pushes.inc();
+    }
+
     /// Takes down what the data plane says of itself.
     pub fn report(&self, standing: Standing) {
         let mut gateways = self.tracker.gateways.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(peer) = gateways.get_mut(&self.gateway).and_then(|it| it.peers.get_mut(&self.number)) {
+            let is_new = |key: &&ResourceKey| !peer.1.refused.contains_key(key);
+            let rejects = standing.refused.keys().filter(is_new).count();
+            self.tracker.telemetry.rejects.inc_by(rejects as u64);
             peer.1 = standing;
         }
         for took in gateways.get_mut(&self.gateway).map(Tracked::arrived).unwrap_or_default() {

@@ -3,6 +3,7 @@
 mod apply;
 mod asked;
 mod authority;
+mod client;
 mod cmd;
 mod columns;
 mod conditions;

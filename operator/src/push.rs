@@ -284,6 +284,7 @@ impl Conversation {
             let sent = timeout(ANSWER, self.updates.send(Ok(part))).await.map_err(late)?;
             sent.map_err(|_| Status::cancelled("the data plane left"))?;
         }
+        self.peer.sent();
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! The operator's own numbers, and whether it is up.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -7,12 +8,14 @@ use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use postern_config::ObjectKey;
 use postern_translate::Translation;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -30,6 +33,14 @@ pub struct Telemetry {
     pub propagation: Histogram,
     /// Connected data planes.
     pub data_planes: Gauge,
+    /// Updates sent to data planes.
+    pub pushes: Counter,
+    /// Resources that data planes refused.
+    pub rejects: Counter,
+    /// Requests to the API server.
+    pub requests: Family<Asked, Counter>,
+    /// When the certificates of listeners end.
+    expiries: Family<Certificate, Gauge>,
     /// Translations that ended in a panic.
     pub panics: Counter,
     /// Gateways and routes by kind and what became of them.
@@ -50,6 +61,24 @@ pub struct State {
     pub state: &'static str,
 }
 
+/// A request to the API server, and how it ended. The names are client-go's.
+#[derive(Clone, Debug, Eq, EncodeLabelSet, Hash, PartialEq)]
+pub struct Asked {
+    /// The status, or `<error>`
+    pub code: String,
+    /// The address of the API server
+    pub host: String,
+    /// As in HTTP
+    pub method: String,
+}
+
+/// The Secret of a certificate.
+#[derive(Clone, Debug, Eq, EncodeLabelSet, Hash, PartialEq)]
+struct Certificate {
+    namespace: String,
+    secret: String,
+}
+
 /// A kind of object, and how writing it ended.
 #[derive(Clone, Debug, Eq, EncodeLabelSet, Hash, PartialEq)]
 pub struct Write {
@@ -67,6 +96,10 @@ impl Default for Telemetry {
             translations: Histogram::new(exponential_buckets(0.000_25, 2.0, 14)),
             propagation: Histogram::new(exponential_buckets(0.001, 2.0, 15)),
             data_planes: Gauge::default(),
+            pushes: Counter::default(),
+            rejects: Counter::default(),
+            requests: Family::default(),
+            expiries: Family::default(),
             panics: Counter::default(),
             objects: Family::default(),
             status_writes: Family::default(),
@@ -86,15 +119,29 @@ impl Telemetry {
         it.register("leader_election_master_status", "Whether this replica writes", self.leads.clone());
         it.register("postern_translation_seconds", "How long translations take", self.translations.clone());
         it.register(
-            "postern_propagation_seconds",
+            "postern_config_propagation_seconds",
             "From when a change was seen until all connected data planes of a Gateway had acknowledged it",
             self.propagation.clone(),
         );
         it.register(
-            "postern_connected_data_planes",
+            "postern_connected_dataplanes",
             "Data planes that are connected to this replica",
             self.data_planes.clone(),
         );
+        it.register("postern_config_pushes", "Updates sent to data planes", self.pushes.clone());
+        it.register(
+            "postern_config_rejects",
+            "Resources that data planes refused to serve",
+            self.rejects.clone(),
+        );
+        it.register("rest_client_requests", "Requests to the API server", self.requests.clone());
+        it.register(
+            "postern_certificate_expiry_timestamp_seconds",
+            "When the certificates end that are served, in seconds since 1970",
+            self.expiries.clone(),
+        );
+        let version = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        it.register("postern_build", "What runs", version);
         it.register(
             "postern_translation_panics",
             "Translations that failed by our fault",
@@ -103,6 +150,17 @@ impl Telemetry {
         it.register("postern_objects", "Gateways and routes by what became of them", self.objects.clone());
         it.register("postern_status_writes", "Statuses written", self.status_writes.clone());
         it.register("postern_workload_writes", "Objects of workloads written", self.workload_writes.clone());
+    }
+
+    /// Takes down when certificates end, in seconds since 1970, by Secret; those that are not among them are forgotten.
+    pub fn expire(&self, certificates: &BTreeMap<ObjectKey, i64>) {
+        // Who reads meanwhile waits, and misses none.
+        let _registry = self.registry.lock().expect("nothing panics while it registers");
+        self.expiries.clear();
+        for (key, until) in certificates {
+            let label = Certificate { namespace: key.namespace.to_string(), secret: key.name.to_string() };
+            self.expiries.get_or_create(&label).set(*until);
+        }
     }
 
     /// All metrics as OpenMetrics text.

@@ -145,4 +145,5 @@ fn count(translation: &Translation, telemetry: &Telemetry) {
         set(kind, "accepted", accepted);
         set(kind, "refused", routes.len() - accepted);
     }
+    telemetry.expire(&translation.expiries);
 }

@@ -11,7 +11,7 @@ mod server;
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use server::Server;
@@ -53,7 +53,7 @@ fn every_command_of_the_readme_prints_what_it_says() {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    PathBuf::from("..")
 }
 
 /// The commands of the `console` blocks, but for those of the section that is `e2e/run`'s.

@@ -149,12 +149,14 @@ pub fn restarts(pod: &Pod) -> i32 {
     statuses.into_iter().flatten().map(|status| status.restart_count).sum()
 }
 
-/// A verb of `e2e/cluster` that needs the node's processes.
+/// A verb of `e2e/cluster` that needs the node's processes. It is looked for in the folder that this runs in: what was
+/// compiled may come from another checkout.
 ///
 /// Fails, and says why, where the cluster is not that node.
 pub async fn node(arguments: &[&str]) -> Result<(), Error> {
-    let cluster = concat!(env!("CARGO_MANIFEST_DIR"), "/cluster");
-    let output = Command::new(cluster).args(arguments).stdin(Stdio::null()).output().await?;
+    let output = Command::new("e2e/cluster").args(arguments).stdin(Stdio::null()).output().await;
+    let output = output
+        .map_err(|error| format!("cannot run e2e/cluster: {error}: run this from the project's root"))?;
     if output.status.success() {
         return Ok(());
     }

@@ -1,9 +1,7 @@
 //! `postern operator`: watch, translate, and the three that act on it: apply, push and write.
 
 use std::fmt::Display;
-use std::time::Duration;
 
-use kube::{Client, Config};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -11,6 +9,7 @@ use tokio::sync::watch;
 
 use crate::apply::Applier;
 use crate::authority::Keeper;
+use crate::client::client;
 use crate::events::Events;
 use crate::failure::{Failure, Message, Verdict};
 use crate::identity::TokenReviews;
@@ -36,8 +35,8 @@ pub fn run(settings: Settings) -> Result<Verdict, Failure> {
 async fn operate(settings: Settings) -> Result<Verdict, Failure> {
     let mut terminate =
         signal(SignalKind::terminate()).map_err(|error| failed("cannot wait for signals", error))?;
-    let client = client().await?;
     let telemetry = Telemetry::default();
+    let client = client(&telemetry).await?;
 
     let (seen_to, seen) = watch::channel(None);
     let (current_to, current) = watch::channel(None);
@@ -93,17 +92,6 @@ async fn operate(settings: Settings) -> Result<Verdict, Failure> {
         let _ = election.await;
     }
     Ok(Verdict::Good)
-}
-
-/// A client of the cluster that the environment names: the one of this pod, or the one of KUBECONFIG.
-async fn client() -> Result<Client, Failure> {
-    let no_cluster = |error: &dyn Display| {
-        let hint = "run it in a pod with a ServiceAccount, or set KUBECONFIG";
-        Failure::Failed(Message::new(format!("no cluster: {error}")).hint(hint))
-    };
-    let mut config = Config::infer().await.map_err(|error| no_cluster(&error))?;
-    config.connect_timeout = Some(Duration::from_secs(5));
-    Client::try_from(config).map_err(|error| no_cluster(&error))
 }
 
 async fn show_lead(mut leads: watch::Receiver<bool>, telemetry: Telemetry) {

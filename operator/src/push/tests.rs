@@ -217,6 +217,8 @@ async fn a_resource_that_is_refused_is_reported_and_what_was_before_is_kept() {
         said.generation == Some(2) && said.refused.keys().any(|it| it.to_string() == "certificate/shop/tls")
     };
     world.acknowledged(|said| said.is_some_and(refuses)).await;
+    let said = world.telemetry.text();
+    assert!(said.lines().any(|line| line == "postern_config_rejects_total 1"), "{said}");
     let kept = within("the file", async {
         loop {
             sleep(Duration::from_millis(50)).await;
@@ -251,17 +253,21 @@ async fn it_is_measured_how_long_a_change_takes_to_all_that_are_connected() {
     world.acknowledged(|said| said.is_some_and(|said| said.generation == Some(1))).await;
     let telemetry = world.telemetry.clone();
     let says = |line: &str| telemetry.text().lines().any(|it| it == line);
-    assert!(says("postern_connected_data_planes 2"), "{}", telemetry.text());
-    assert!(says("postern_propagation_seconds_count 0"), "nobody was connected when that was published");
+    assert!(says("postern_connected_dataplanes 2"), "{}", telemetry.text());
+    assert!(
+        says("postern_config_propagation_seconds_count 0"),
+        "nobody was connected when that was published"
+    );
 
     world.publish(2, with_endpoints(listens(80), 1), Config::default());
     let update = one.update().await;
     one.answer(&update).await;
     let update = two.update().await;
-    assert!(says("postern_propagation_seconds_count 0"), "one of two does not have it");
+    assert!(says("postern_config_propagation_seconds_count 0"), "one of two does not have it");
     two.answer(&update).await;
     world.acknowledged(|said| said.is_some_and(|said| said.generation == Some(2))).await;
-    assert!(says("postern_propagation_seconds_count 1"), "{}", telemetry.text());
+    assert!(says("postern_config_propagation_seconds_count 1"), "{}", telemetry.text());
+    assert!(says("postern_config_pushes_total 4"), "{}", telemetry.text());
 }
 
 #[tokio::test]

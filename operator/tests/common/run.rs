@@ -1,6 +1,6 @@
 //! The binary, and where its manifests are.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// The binary, with nothing of the surroundings that changes its output.
@@ -13,5 +13,6 @@ pub fn postern() -> Command {
 
 /// Where the manifests of the tests are.
 pub fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+    // Tests run in the folder of their package.
+    std::env::current_dir().expect("a folder").join("tests/fixtures")
 }

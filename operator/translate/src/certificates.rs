@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use postern_config::{Certificate, CertificateKey, ObjectKey, PrivateKey};
 use rustls::crypto::ring::sign::any_supported_type;
@@ -11,6 +12,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use crate::Plan;
 use crate::api::{GROUP, ListenerTls, ProtocolType, SecretObjectReference};
 use crate::classes::Classes;
 use crate::grants::{Grants, Referrer, SECRET};
@@ -24,7 +26,7 @@ pub(crate) type Secrets = BTreeMap<ObjectKey, Result<Pair, String>>;
 #[derive(Clone)]
 pub(crate) struct Pair {
     certificate: Arc<Certificate>,
-    until: String,
+    until: Timestamp,
 }
 
 /// The certificates of one listener.
@@ -37,6 +39,13 @@ pub(crate) struct Certificates {
     pub(crate) validity: Vec<String>,
     /// Why one could not be resolved; the first.
     pub(crate) refusal: Option<Refusal>,
+}
+
+/// When the certificates end that are served, in seconds since 1970.
+pub(crate) fn expiries(secrets: &Secrets, plans: &BTreeMap<ObjectKey, Plan>) -> BTreeMap<ObjectKey, i64> {
+    let served = plans.values().flat_map(|plan| plan.config.certificates.keys());
+    let ends = |key: &CertificateKey| secrets.get(key)?.as_ref().ok().map(|pair| pair.until.as_second());
+    served.filter_map(|key| Some((key.clone(), ends(key)?))).collect()
 }
 
 /// Reads the Secrets that HTTPS listeners of our Gateways name. Whether they may name them is asked later.
@@ -130,8 +139,8 @@ fn read(secret: &Secret) -> Result<Pair, String> {
     })?;
     let (_, x509) = X509Certificate::from_der(&leaf)
         .map_err(|e| format!("holds no usable certificate in tls.crt: {e}"))?;
-    let until = jiff::Timestamp::from_second(x509.validity().not_after.timestamp())
-        .map_or_else(|_| "an unknown time".into(), |time| time.to_string());
+    // Later than the last time that there is: it ends never.
+    let until = Timestamp::from_second(x509.validity().not_after.timestamp()).unwrap_or(Timestamp::MAX);
     Ok(Pair { certificate: Arc::new(Certificate { chain, key: PrivateKey::new(key) }), until })
 }
 

@@ -47,6 +47,8 @@ pub struct Translation {
     pub statuses: Statuses,
     /// What is worth telling and has no place in a status, in the order of kind and name.
     pub notes: Vec<Note>,
+    /// When the certificates end that are served, in seconds since 1970, by Secret.
+    pub expiries: BTreeMap<ObjectKey, i64>,
 }
 
 /// What to run for one Gateway.
@@ -92,7 +94,8 @@ impl Translator {
         let plans = plan::per_gateway(snapshot, &world, outcomes);
         let statuses = status::all(snapshot, &classes, &world, outcomes);
         let notes = notes(&classes, &world, outcomes);
-        Translation { plans, statuses, notes }
+        let expiries = certificates::expiries(&secrets, &plans);
+        Translation { plans, statuses, notes, expiries }
     }
 }
 

@@ -29,9 +29,9 @@ impl Document {
 pub fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds/fetch");
+        let script = Path::new("../../crds/fetch");
         let run =
-            Command::new(&script).output().unwrap_or_else(|e| panic!("cannot run {}: {e}", script.display()));
+            Command::new(script).output().unwrap_or_else(|e| panic!("cannot run {}: {e}", script.display()));
         assert!(
             run.status.success(),
             "the oracle needs upstream's CRDs:\n{}",

@@ -34,6 +34,10 @@ pub fn yaml(translation: &Translation) -> String {
     for (name, routes) in [("httpRoutes", &statuses.http_routes), ("grpcRoutes", &statuses.grpc_routes)] {
         section(name, routes.iter().map(|(key, status)| (key.to_string(), route(status))).collect());
     }
+    section(
+        "expiries",
+        translation.expiries.iter().map(|(key, until)| (key.to_string(), json!(until))).collect(),
+    );
     let notes: Vec<String> = translation
         .notes
         .iter()
