@@ -11,6 +11,14 @@ in_node ip link set node1 up
 in_node ip addr add 172.30.0.2/24 dev node0
 in_node ip link set node0 up
 in_node ip route add default via 172.30.0.1 dev node0
+# A load-balancer address that kube-proxy does not send elsewhere has nobody behind it.
+in_node nft -f - <<'N'
+table ip nobody {
+  chain refuse { ip daddr 172.30.1.0/24 reject with icmp host-unreachable; }
+  chain output { type filter hook output priority filter; jump refuse; }
+  chain forward { type filter hook forward priority filter; jump refuse; }
+}
+N
 in_node sysctl -qw net.ipv4.ip_forward=1 net.ipv4.conf.all.route_localnet=1 net.ipv4.conf.all.rp_filter=0
 
 # wait_for SECONDS WHAT COMMAND..

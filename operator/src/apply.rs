@@ -1,6 +1,7 @@
 //! Workloads into the cluster: server-side apply of what differs, by the leader; what others made is never touched.
 
 mod as_wanted;
+mod left_over;
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,13 +10,12 @@ use std::time::{Duration, Instant};
 
 use as_wanted::is_as_wanted;
 use futures::{StreamExt, stream};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
 use kube::core::discovery::ApiResource;
 use kube::{Api, Client};
 use postern_config::ObjectKey;
 use postern_translate::api::Gateway;
-use postern_translate::workload::{self, CA_KEY, CONTROLLER_ANNOTATION, Workload};
+use postern_translate::workload::{self, CA_KEY, Workload};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -240,49 +240,6 @@ impl Applier {
                     error => failed(wanted, &error),
                 })
             }
-        }
-    }
-
-    /// Removes what was made for Gateways that are there and no longer ours, or have another class now. What is left of
-    /// Gateways that are gone goes by its owner references. Gives whether to try again.
-    async fn remove(&self, current: &Current) -> bool {
-        let mut again = false;
-        for ((kind, key), object) in &current.seen.made {
-            let is_left = self.is_left_over(current, key, &object.metadata);
-            let Some(resource) = current.seen.resources.get(kind).filter(|_| is_left) else { continue };
-            let preconditions = Preconditions { uid: object.metadata.uid.clone(), resource_version: None };
-            let params = DeleteParams::background().preconditions(preconditions);
-            match self.api(resource, &key.namespace).delete(&key.name, &params).await {
-                Ok(_) => {
-                    tracing::info!(kind, object = %key, "removed: its Gateway does not need it any more")
-                }
-                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-                Err(error) => {
-                    tracing::warn!(kind, object = %key, %error, "cannot remove, will try again");
-                    again = true;
-                }
-            }
-        }
-        again
-    }
-
-    fn is_left_over(&self, current: &Current, key: &ObjectKey, metadata: &ObjectMeta) -> bool {
-        let annotations = metadata.annotations.as_ref();
-        let is_of_ours = annotations.and_then(|all| all.get(CONTROLLER_ANNOTATION)) == Some(&self.controller);
-        if !is_of_ours || metadata.deletion_timestamp.is_some() {
-            return false;
-        }
-        let mut gateways = current.seen.objects.gateways.iter();
-        let owner = gateways.find(|(gateway, object)| {
-            gateway.namespace == key.namespace && workload::is_of(metadata, object)
-        });
-        let Some((gateway, _)) = owner else { return false };
-        match current.translation.plans.get(gateway) {
-            Some(plan) => plan.workload.as_ref().is_some_and(|workload| {
-                workload.deployment.metadata.name.as_deref() != Some(key.name.as_str())
-            }),
-            // One that cannot be translated may have been, and then its data planes serve on.
-            None => !current.guilty.iter().any(|(kind, guilty)| *kind == "Gateway" && guilty == gateway),
         }
     }
 

@@ -209,7 +209,7 @@ impl State {
         if method == Method::GET {
             return match self.objects.get(&key) {
                 Some(object) => ok(object),
-                None => failure(StatusCode::NOT_FOUND, "there is none"),
+                None => is_not_there(&key),
             };
         }
         let place = if is_status { "status" } else { "" };
@@ -387,6 +387,14 @@ fn plural(kind: &str) -> &'static str {
 
 fn ok(value: &Value) -> Response<BoxBody<Bytes, Infallible>> {
     Response::new(Full::from(value.to_string()).boxed())
+}
+
+fn is_not_there(key: &[String; 3]) -> Response<BoxBody<Bytes, Infallible>> {
+    let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "metadata": {}, "message": "there is none",
+        "reason": "NotFound", "details": { "kind": key[0], "name": key[2] }, "code": 404 });
+    let mut response = ok(&status);
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
 }
 
 fn failure(code: StatusCode, message: &str) -> Response<BoxBody<Bytes, Infallible>> {

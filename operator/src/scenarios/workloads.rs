@@ -8,6 +8,9 @@ use tokio::time::sleep;
 use super::{SHOP, gateway_is, shop, start};
 use crate::fake::Cluster;
 
+/// What a Gateway has, each with the same name.
+const MADE: [&str; 4] = ["deployments", "services", "serviceaccounts", "configmaps"];
+
 #[tokio::test]
 async fn what_others_made_is_never_adopted() {
     let cluster = Cluster::default();
@@ -107,9 +110,7 @@ async fn a_gateway_that_is_not_ours_any_more_loses_its_workload() {
     cluster.change("gateways", "shop", "web", |it| it["spec"]["gatewayClassName"] = "other".into());
     running
         .until("all of it is gone", |it| {
-            ["deployments", "services", "serviceaccounts", "configmaps"]
-                .iter()
-                .all(|plural| it.get(plural, "shop", "web-postern").is_null())
+            MADE.iter().all(|plural| it.get(plural, "shop", "web-postern").is_null())
         })
         .await;
 }
@@ -134,4 +135,29 @@ async fn our_fields_are_put_back_and_those_of_others_stay() {
         })
         .await;
     assert_eq!(cluster.get("deployments", "shop", "web-postern")["spec"]["replicas"], 3);
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_gone_takes_along_what_was_made_for_it() {
+    let (cluster, running) = shop().await;
+    running.at_rest().await;
+    cluster.remove("gateways", "shop", "web");
+    running
+        .until("all of it is gone", |it| {
+            MADE.iter().all(|plural| it.get(plural, "shop", "web-postern").is_null())
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_gone_takes_nothing_along() {
+    let (cluster, running) = shop().await;
+    running.at_rest().await;
+    cluster.uninstall("gateways", true);
+    sleep(Duration::from_secs(60)).await;
+    let mut written = cluster.written();
+    written.retain(|write| !write.ends_with("/status"));
+    assert_eq!(written, Vec::<String>::new());
+    let is_there = |plural: &&str| !cluster.get(plural, "shop", "web-postern").is_null();
+    assert!(MADE.iter().all(is_there));
 }
