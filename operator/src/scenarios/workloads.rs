@@ -8,8 +8,15 @@ use tokio::time::sleep;
 use super::{SHOP, gateway_is, shop, start};
 use crate::fake::Cluster;
 
+/// A ServiceAccount as a user makes it, in the place of ours.
+const ACCOUNT: &str = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web-postern, namespace: shop}";
+
 /// What a Gateway has, each with the same name.
 const MADE: [&str; 4] = ["deployments", "services", "serviceaccounts", "configmaps"];
+
+fn has_our_account(cluster: &Cluster) -> bool {
+    !cluster.get("serviceaccounts", "shop", "web-postern")["metadata"]["ownerReferences"].is_null()
+}
 
 #[tokio::test]
 async fn what_others_made_is_never_adopted() {
@@ -47,7 +54,7 @@ async fn what_others_put_in_the_place_of_ours_is_not_adopted_either() {
 #[tokio::test]
 async fn what_is_in_the_way_is_missed_soon_after_it_has_gone_whatever_changed_meanwhile() {
     let cluster = Cluster::default();
-    cluster.put("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web-postern, namespace: shop}");
+    cluster.put(ACCOUNT);
     cluster.put(SHOP);
     let running = start(&cluster);
     running.until("the Gateway says so", |it| gateway_is(it, "Programmed", "False/Invalid")).await;
@@ -58,30 +65,25 @@ async fn what_is_in_the_way_is_missed_soon_after_it_has_gone_whatever_changed_me
         sleep(Duration::from_millis(50)).await;
     }
     cluster.remove("serviceaccounts", "shop", "web-postern");
-    let is_made = |it: &Cluster| {
-        !it.get("serviceaccounts", "shop", "web-postern")["metadata"]["ownerReferences"].is_null()
-    };
-    running.until("it is made", is_made).await;
+    running.until("it is made", has_our_account).await;
 }
 
 #[tokio::test]
 async fn what_is_taken_away_a_second_time_is_made_again_and_so_it_is_after_what_was_in_its_way() {
     let (cluster, running) = shop().await;
     running.at_rest().await;
-    let account = |it: &Cluster| it.get("serviceaccounts", "shop", "web-postern");
-    let is_made = |it: &Cluster| !account(it)["metadata"]["ownerReferences"].is_null();
     cluster.remove("serviceaccounts", "shop", "web-postern");
-    running.until("it is made again", is_made).await;
+    running.until("it is made again", has_our_account).await;
     running.at_rest().await;
     cluster.remove("serviceaccounts", "shop", "web-postern");
-    running.until("it is made a second time", is_made).await;
+    running.until("it is made a second time", has_our_account).await;
     running.at_rest().await;
     // Somebody is faster the third time.
     cluster.remove("serviceaccounts", "shop", "web-postern");
-    cluster.put("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web-postern, namespace: shop}");
+    cluster.put(ACCOUNT);
     running.until("the Gateway says so", |it| gateway_is(it, "Programmed", "False/Invalid")).await;
     cluster.remove("serviceaccounts", "shop", "web-postern");
-    running.until("it is made after that", is_made).await;
+    running.until("it is made after that", has_our_account).await;
 }
 
 #[tokio::test]
@@ -100,12 +102,7 @@ async fn what_is_made_and_taken_away_in_one_moment_is_made_again() {
 
 #[tokio::test]
 async fn a_gateway_that_is_not_ours_any_more_loses_its_workload() {
-    let cluster = Cluster::default();
-    cluster.put(SHOP);
-    let running = start(&cluster);
-    running
-        .until("there is a Deployment", |it| !it.get("deployments", "shop", "web-postern").is_null())
-        .await;
+    let (cluster, running) = shop().await;
     running.at_rest().await;
     cluster.change("gateways", "shop", "web", |it| it["spec"]["gatewayClassName"] = "other".into());
     running
@@ -117,12 +114,7 @@ async fn a_gateway_that_is_not_ours_any_more_loses_its_workload() {
 
 #[tokio::test]
 async fn our_fields_are_put_back_and_those_of_others_stay() {
-    let cluster = Cluster::default();
-    cluster.put(SHOP);
-    let running = start(&cluster);
-    running
-        .until("there is a Deployment", |it| !it.get("deployments", "shop", "web-postern").is_null())
-        .await;
+    let (cluster, running) = shop().await;
     running.at_rest().await;
     cluster.change("deployments", "shop", "web-postern", |it| {
         it["spec"]["replicas"] = 3.into();
