@@ -17,6 +17,8 @@ use crate::cluster::Error;
 pub const REVISION: &str = "x-rev";
 /// Between an answer and the next question.
 const POLL: Duration = Duration::from_millis(1);
+/// Between a connection that failed and the next one: more would take time from what is being started.
+const AGAIN: Duration = Duration::from_millis(10);
 /// For a connection, and for an answer. A packet that is dropped must not stand for a late configuration.
 const CONNECT: Duration = Duration::from_millis(200);
 const ANSWER: Duration = Duration::from_secs(5);
@@ -67,7 +69,10 @@ impl Kept {
                         return Ok(Instant::now());
                     }
                 }
-                _ => self.connection = None,
+                _ => {
+                    self.connection = None;
+                    sleep(AGAIN).await;
+                }
             }
             if Instant::now() > end {
                 return Err(format!("{host} at {} never answers {wanted:?}", self.address).into());
