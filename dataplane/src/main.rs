@@ -104,7 +104,9 @@ async fn run(arguments: Arguments) -> std::io::Result<()> {
         if standing.wait_for(|standing| standing.version.is_some()).await.is_ok() {
             readiness.send_if_modified(|readiness| {
                 let is_first = *readiness == Readiness::Starting;
-                *readiness = if is_first { Readiness::Ready } else { *readiness };
+                if is_first {
+                    *readiness = Readiness::Ready;
+                }
                 is_first
             });
         }

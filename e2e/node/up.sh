@@ -12,9 +12,10 @@ in_node ip addr add 172.30.0.2/24 dev node0
 in_node ip link set node0 up
 in_node ip route add default via 172.30.0.1 dev node0
 # A load-balancer address that kube-proxy does not send elsewhere has nobody behind it.
-in_node nft -f - <<'N'
+addresses=172.30.1.0/24
+in_node nft -f - <<N
 table ip nobody {
-  chain refuse { ip daddr 172.30.1.0/24 reject with icmp host-unreachable; }
+  chain refuse { ip daddr $addresses reject with icmp host-unreachable; }
   chain output { type filter hook output priority filter; jump refuse; }
   chain forward { type filter hook forward priority filter; jump refuse; }
 }
@@ -47,7 +48,7 @@ start controller-manager "$bin/kubenode" kube-controller-manager --kubeconfig=pk
   --use-service-account-credentials=true --service-account-private-key-file=pki/sa.key --root-ca-file=pki/ca.crt \
   --cluster-cidr=10.244.0.0/16 --allocate-node-cidrs=true --cluster-signing-cert-file=pki/ca.crt --cluster-signing-key-file=pki/ca.key
 start scheduler "$bin/kubenode" kube-scheduler --kubeconfig=pki/scheduler.kubeconfig --leader-elect=false
-start loadbalancer "$bin/kubenode" loadbalancer --kubeconfig=pki/admin.kubeconfig --range=172.30.1.0/24
+start loadbalancer "$bin/kubenode" loadbalancer --kubeconfig=pki/admin.kubeconfig --range=$addresses
 
 start containerd containerd --config containerd.toml
 wait_for 20 containerd "${ctr[@]}" version

@@ -214,9 +214,9 @@ impl Applier {
             uid = there.and_then(|there| there.metadata.uid);
         }
         if present.is_some_and(|present| is_another_service(&present.data, &wanted.value)) {
-            let preconditions = Preconditions { uid: uid.take(), resource_version: None };
-            let params = DeleteParams::background().preconditions(preconditions);
-            api.delete(&wanted.key.name, &params).await.map_err(|error| failed(wanted, &error))?;
+            api.delete(&wanted.key.name, &deletion(uid.take()))
+                .await
+                .map_err(|error| failed(wanted, &error))?;
             tracing::info!(object = %wanted.key, "Service is made anew, for it cannot change to the wanted type");
         }
         let mut value = wanted.value.clone();
@@ -255,6 +255,11 @@ impl Applier {
 fn failed(wanted: &Wanted, error: &kube::Error) -> Trouble {
     tracing::debug!(kind = wanted.kind, object = %wanted.key, %error, "no answer that says whether it can be");
     Trouble::Failed
+}
+
+/// How an object is deleted, and no other that has its name now.
+fn deletion(uid: Option<String>) -> DeleteParams {
+    DeleteParams::background().preconditions(Preconditions { uid, resource_version: None })
 }
 
 /// How long to wait before what failed is tried again: longer each time, but for a try that came of a change.

@@ -218,7 +218,7 @@ impl State {
             self.delete(&key);
             return ok(&json!({ "kind": "Status", "status": "Success" }));
         }
-        let written = [key[0].as_str(), place].join(if is_status { "/" } else { "" });
+        let written = format!("{}{}", key[0], if is_status { "/status" } else { "" });
         if let Some((_, mut meddle)) = self.meddle.take_if(|(place, _)| *place == written) {
             let mut object = self.objects[&key].clone();
             meddle(&mut object);
@@ -226,7 +226,7 @@ impl State {
         }
         let before = self.objects.get(&key).cloned();
         let Some(before) = before.or_else(|| is_apply.then(|| json!({}))) else {
-            return failure(StatusCode::NOT_FOUND, "there is none");
+            return is_not_there(&key);
         };
         let wanted = &body["metadata"]["resourceVersion"];
         let uid = &body["metadata"]["uid"];
@@ -392,9 +392,7 @@ fn ok(value: &Value) -> Response<BoxBody<Bytes, Infallible>> {
 fn is_not_there(key: &[String; 3]) -> Response<BoxBody<Bytes, Infallible>> {
     let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "metadata": {}, "message": "there is none",
         "reason": "NotFound", "details": { "kind": key[0], "name": key[2] }, "code": 404 });
-    let mut response = ok(&status);
-    *response.status_mut() = StatusCode::NOT_FOUND;
-    response
+    refusal(StatusCode::NOT_FOUND, &status)
 }
 
 fn failure(code: StatusCode, message: &str) -> Response<BoxBody<Bytes, Infallible>> {
@@ -405,7 +403,11 @@ fn failure(code: StatusCode, message: &str) -> Response<BoxBody<Bytes, Infallibl
     };
     let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "metadata": {},
         "message": message, "reason": reason, "code": code.as_u16() });
-    let mut response = ok(&status);
+    refusal(code, &status)
+}
+
+fn refusal(code: StatusCode, status: &Value) -> Response<BoxBody<Bytes, Infallible>> {
+    let mut response = ok(status);
     *response.status_mut() = code;
     response
 }

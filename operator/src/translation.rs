@@ -97,6 +97,10 @@ pub async fn run(mut inputs: Inputs, outputs: Outputs, telemetry: Telemetry) {
         };
         tell(&translation.notes, &mut notes);
         count(&translation, &telemetry);
+        let before = last.result.as_ref().map(|(.., before)| &before.expiries);
+        if before != Some(&translation.expiries) {
+            telemetry.expire(&translation.expiries);
+        }
         let translation = Arc::new(translation);
         last.objects = objects;
         last.result = Some((seen.revision, observed, translation.clone()));
@@ -145,5 +149,4 @@ fn count(translation: &Translation, telemetry: &Telemetry) {
         set(kind, "accepted", accepted);
         set(kind, "refused", routes.len() - accepted);
     }
-    telemetry.expire(&translation.expiries);
 }

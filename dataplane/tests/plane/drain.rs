@@ -1,17 +1,28 @@
 //! How ports, connections and planes end.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
 use http::Request;
 use postern_config::AppProtocol;
+use postern_dataplane::Plane;
 use tokio::net::TcpStream;
 use tokio_tungstenite::client_async;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::common::plan::rule_to;
 use crate::common::{Http1, Http2, Origin, Plan, apply, rule, serve, settings, within};
+
+/// A plane with one route to one backend, and where it listens.
+async fn web() -> (Origin, Plane, SocketAddr) {
+    let origin = Origin::http1("web").await;
+    let plan =
+        Plan::new().http("web", 80).route("r", &["web"], [rule("/", "web")]).backend("web", [origin.address]);
+    let (plane, applied) = serve(settings([80]), plan.config()).await;
+    (origin, plane, applied.open[&80])
+}
 
 #[tokio::test]
 async fn a_port_that_goes_finishes_what_it_has_and_harms_no_other() {
@@ -96,13 +107,10 @@ async fn a_plane_that_ends_finishes_requests_and_streams_and_cuts_tunnels_at_the
 
 #[tokio::test]
 async fn connections_that_wait_in_the_queue_when_the_end_begins_are_served() {
-    let origin = Origin::http1("web").await;
-    let plan =
-        Plan::new().http("web", 80).route("r", &["web"], [rule("/", "web")]).backend("web", [origin.address]);
-    let (plane, applied) = serve(settings([80]), plan.config()).await;
+    let (_origin, plane, address) = web().await;
     let mut connections = Vec::new();
     for _ in 0..100 {
-        connections.push(Http1::connect(applied.open[&80]).await.expect("open"));
+        connections.push(Http1::connect(address).await.expect("open"));
     }
     let drained = tokio::spawn(plane.drain(Duration::from_secs(10)));
     tokio::task::yield_now().await;
@@ -115,19 +123,16 @@ async fn connections_that_wait_in_the_queue_when_the_end_begins_are_served() {
 
 #[tokio::test]
 async fn a_plane_that_leaves_takes_new_connections_and_ends_each_with_its_answer() {
-    let origin = Origin::http1("web").await;
-    let plan =
-        Plan::new().http("web", 80).route("r", &["web"], [rule("/", "web")]).backend("web", [origin.address]);
-    let (plane, applied) = serve(settings([80]), plan.config()).await;
-    let mut kept = Http1::connect(applied.open[&80]).await.expect("open");
+    let (_origin, plane, address) = web().await;
+    let mut kept = Http1::connect(address).await.expect("open");
     assert_eq!(within("an answer", kept.get("x", "/a")).await.expect("served").text(), "web /a");
     assert!(!kept.closing);
-    let mut silent = Http1::connect(applied.open[&80]).await.expect("open");
-    let tcp = TcpStream::connect(applied.open[&80]).await.expect("open");
+    let mut silent = Http1::connect(address).await.expect("open");
+    let tcp = TcpStream::connect(address).await.expect("open");
     let mut h2 = within("a handshake", Http2::over(tcp)).await.expect("open");
 
     plane.leave();
-    let mut new = Http1::connect(applied.open[&80]).await.expect("it still takes connections");
+    let mut new = Http1::connect(address).await.expect("it still takes connections");
     for connection in [&mut kept, &mut new] {
         let answer = within("an answer", connection.get("x", "/b")).await.expect("served");
         assert!(answer.text() == "web /b" && connection.closing, "{answer:?}");
@@ -144,13 +149,10 @@ async fn a_plane_that_leaves_takes_new_connections_and_ends_each_with_its_answer
 
 #[tokio::test]
 async fn clients_that_go_on_and_on_lose_nothing_when_a_plane_ends() {
-    let origin = Origin::http1("web").await;
-    let plan =
-        Plan::new().http("web", 80).route("r", &["web"], [rule("/", "web")]).backend("web", [origin.address]);
-    let (plane, applied) = serve(settings([80]), plan.config()).await;
+    let (_origin, plane, address) = web().await;
     let mut clients = tokio::task::JoinSet::new();
     for pause in 0..40 {
-        let mut connection = Http1::connect(applied.open[&80]).await.expect("open");
+        let mut connection = Http1::connect(address).await.expect("open");
         clients.spawn(async move {
             let mut count = 0;
             while !connection.closing {
