@@ -35,23 +35,46 @@ const FRAMING: [&str; 10] = [
     ":authority",
 ];
 
-/// Translates the filters of a rule or of a backendRef, in their order, or says why the rule cannot be honoured.
+/// Translates the filters of a rule or of a backendRef, in their order, or says everything that keeps the rule from being
+/// honored: one refusal can be about a reference, and another about the rule itself.
 pub(crate) fn translate(
     filters: &[HttpFilter],
     position: Position,
     route: RouteKind,
     matches: &[RouteMatch],
-) -> Result<Vec<Filter>, Refusal> {
+) -> Result<Vec<Filter>, Vec<Refusal>> {
+    let mut translated = Vec::with_capacity(filters.len());
+    let mut refusals: Vec<Refusal> = together(filters).err().into_iter().collect();
+    for filter in filters {
+        match one(filter, position, route, matches) {
+            Ok(filter) => translated.push(filter),
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    if refusals.is_empty() { Ok(translated) } else { Err(refusals) }
+}
+
+/// Refuses filters that cannot stand in one list.
+///
+/// "Specifying the same filter multiple times is not supported unless explicitly indicated in the filter."
+fn together(filters: &[HttpFilter]) -> Result<(), Refusal> {
     let mut seen = BTreeSet::new();
-    if let Some(repeated) = filters.iter().find(|filter| !seen.insert(&filter.kind)) {
+    let mut once = filters.iter().filter(|filter| !repeats(&filter.kind));
+    if let Some(repeated) = once.find(|filter| !seen.insert(&filter.kind)) {
         return incompatible(format!("the filter {} is there twice: merge the two", repeated.kind));
     }
-    if seen.contains(&FilterType::RequestRedirect) && seen.contains(&FilterType::UrlRewrite) {
+    let has = |kind| filters.iter().any(|filter| filter.kind == kind);
+    if has(FilterType::RequestRedirect) && has(FilterType::UrlRewrite) {
         return incompatible(
             "RequestRedirect and URLRewrite cannot be used together: remove one of the two".into(),
         );
     }
-    filters.iter().map(|filter| one(filter, position, route, matches)).collect()
+    Ok(())
+}
+
+/// Whether a filter "can be used multiple times within the same rule".
+fn repeats(kind: &FilterType) -> bool {
+    matches!(kind, FilterType::RequestMirror | FilterType::ExtensionRef)
 }
 
 fn one(

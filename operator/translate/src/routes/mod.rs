@@ -157,8 +157,8 @@ impl Draft<'_> {
     }
 
     fn filters(&mut self, filters: &[HttpFilter], position: Position, kind: RouteKind) -> Vec<Filter> {
-        filters::translate(filters, position, kind, &self.matches).unwrap_or_else(|refusal| {
-            self.refusals.push(refusal);
+        filters::translate(filters, position, kind, &self.matches).unwrap_or_else(|refusals| {
+            self.refusals.extend(refusals);
             Vec::new()
         })
     }
