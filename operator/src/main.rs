@@ -1,50 +1,19 @@
 //! `postern`: serves Gateway API manifests and explains every routing decision. One line for each command.
 
-mod apply;
-mod asked;
-mod authority;
-mod client;
+mod cluster;
 mod cmd;
-mod columns;
-mod conditions;
-mod describe;
-mod discover;
-mod editions;
-mod events;
-mod failure;
-#[cfg(test)]
-mod fake;
-mod guarded;
-mod identity;
 mod input;
-mod leader;
-mod merge;
-mod observe;
 mod output;
-mod pace;
-mod push;
-mod refusals;
-#[cfg(test)]
-mod scenarios;
-mod settings;
-mod source;
-mod stamp;
 mod standalone;
-mod telemetry;
-mod translation;
-mod watch;
-mod write;
+mod status;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use failure::{Failure, Verdict};
+use output::failure::{Failure, Verdict};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// The name under which we write to a cluster.
-const MANAGER: &str = "postern";
 
 /// Gateway API for Kubernetes: serve manifests without a cluster, and see why every request goes where it goes
 #[derive(Parser)]
@@ -59,7 +28,7 @@ const EXIT_CODES: &str = "Exit codes: 0 good, 1 findings, 2 wrong usage, 3 input
 
 #[derive(Subcommand)]
 enum Command {
-    Operator(settings::Settings),
+    Operator(cluster::settings::Settings),
     Serve(cmd::serve::Args),
     Status(cmd::status::Args),
     Table(cmd::table::Args),

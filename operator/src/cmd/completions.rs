@@ -2,8 +2,8 @@
 
 use clap_complete::Shell;
 
-use crate::failure::{Failure, Verdict};
 use crate::output;
+use crate::output::failure::{Failure, Verdict};
 
 /// Print completions for a shell
 #[derive(clap::Args)]

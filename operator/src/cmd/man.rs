@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap_mangen::Man;
 
-use crate::failure::{Failure, Message, Verdict};
-use crate::{output, source};
+use crate::input::source;
+use crate::output;
+use crate::output::failure::{Failure, Message, Verdict};
 
 /// Print the manual page, or write one page for each command
 #[derive(clap::Args)]

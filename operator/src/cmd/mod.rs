@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub mod completions;
+pub mod describe;
 pub mod man;
 pub mod operator;
 pub mod route;

@@ -7,21 +7,21 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::apply::Applier;
-use crate::authority::Keeper;
-use crate::client::client;
-use crate::events::Events;
-use crate::failure::{Failure, Message, Verdict};
-use crate::identity::TokenReviews;
-use crate::leader::Election;
-use crate::observe::{Acknowledgements, Obstacles};
-use crate::push;
-use crate::refusals;
-use crate::settings::{LogFormat, Settings};
-use crate::telemetry::{self, Telemetry};
-use crate::translation::{self, Inputs, Outputs};
-use crate::watch as cluster;
-use crate::write::Writer;
+use crate::cluster::apply::Applier;
+use crate::cluster::authority::Keeper;
+use crate::cluster::client::client;
+use crate::cluster::events::Events;
+use crate::cluster::identity::TokenReviews;
+use crate::cluster::leader::Election;
+use crate::cluster::observe::{Acknowledgements, Obstacles};
+use crate::cluster::push;
+use crate::cluster::refusals;
+use crate::cluster::settings::{LogFormat, Settings};
+use crate::cluster::telemetry::{self, Telemetry};
+use crate::cluster::translation::{self, Inputs, Outputs};
+use crate::cluster::watch as cluster;
+use crate::cluster::write::Writer;
+use crate::output::failure::{Failure, Message, Verdict};
 
 /// Runs until it is told to stop.
 pub fn run(settings: Settings) -> Result<Verdict, Failure> {

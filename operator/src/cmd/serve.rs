@@ -9,9 +9,9 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Mutex;
 
-use crate::failure::{Failure, Message, Verdict};
+use crate::input::source::Files;
 use crate::output;
-use crate::source::Files;
+use crate::output::failure::{Failure, Message, Verdict};
 use crate::standalone::addresses::{Addresses, Bind};
 use crate::standalone::admin::{self, Board};
 use crate::standalone::endpoints::{Backend, Endpoints};

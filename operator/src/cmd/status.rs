@@ -7,13 +7,13 @@ use postern_translate::Translation;
 use postern_translate::api::{Condition, GatewayStatus, ParentReference, ParentStatus, RouteStatus};
 use postern_translate::kinds::ObjectSet;
 
-use crate::columns::Columns;
-use crate::conditions::{self, is_wrong, parent, summary, word};
-use crate::failure::{Failure, Verdict};
+use crate::input::source::Files;
 use crate::input::{self, Input};
+use crate::output::columns::Columns;
+use crate::output::failure::{Failure, Verdict};
 use crate::output::{self, BAD, Format, GOOD, TITLE, WARN, paint};
-use crate::source::Files;
-use crate::stamp;
+use crate::status::conditions::{self, is_wrong, parent, summary, word};
+use crate::status::stamp;
 
 /// Show the statuses that a cluster would show, and what is wrong
 #[derive(clap::Args)]

@@ -6,12 +6,12 @@ use postern_config::routing::{Candidate, ListenerTable, RouteTable};
 use postern_config::{Config, ObjectKey, RouteMatch};
 use serde::Serialize;
 
-use crate::columns::Columns;
-use crate::describe::{self, Answer, Share};
-use crate::failure::{Failure, Verdict};
+use crate::cmd::describe::{self, Answer, Share};
 use crate::input;
+use crate::input::source::Files;
+use crate::output::columns::Columns;
+use crate::output::failure::{Failure, Verdict};
 use crate::output::{self, Format, TITLE, paint};
-use crate::source::Files;
 
 /// Show the routing table of each listener, in the order in which matches are tried
 #[derive(clap::Args)]

@@ -1,6 +1,6 @@
 //! Endpoints that do not come from files: `--backend` and the echo backends of `--dev`, as EndpointSlices among the objects.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -11,8 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use postern_config::ObjectKey;
 use postern_translate::kinds::ObjectSet;
 
-/// The label by which EndpointSlices name their Service.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
+use crate::input::slices::{self, SERVICE_NAME};
 
 /// `NAMESPACE/NAME[:PORT]=URL`: where requests for a Service go instead of to the endpoints in the files.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -99,7 +98,9 @@ impl Endpoints {
                 .filter(|port| self.port.is_none_or(|p| i32::from(p) == port.port));
             chosen.for_each(|port| port.app_protocol = Some("kubernetes.io/h2c".into()));
         }
-        for slice in objects.endpoint_slices.values_mut().filter(|slice| belongs(slice, &self.service)) {
+        for slice in
+            objects.endpoint_slices.values_mut().filter(|slice| slices::belongs(slice, &self.service))
+        {
             let replaced = |port: &EndpointPort| ports.iter().any(|p| same_name(&p.name, &port.name));
             Arc::make_mut(slice).ports.iter_mut().for_each(|ports| ports.retain(|port| !replaced(port)));
         }
@@ -146,27 +147,6 @@ impl Endpoints {
         };
         (key, slice)
     }
-}
-
-/// The Services that have ports and for which there is no EndpointSlice at all. One whose endpoints are merely not ready
-/// is not among them: that it answers 503 is what its author wants to see.
-pub fn without_slices(objects: &ObjectSet) -> Vec<ObjectKey> {
-    let has_ports =
-        |service: &Service| service.spec.iter().any(|spec| spec.ports.iter().flatten().next().is_some());
-    let sliced = BTreeSet::from_iter(objects.endpoint_slices.values().filter_map(|slice| service_of(slice)));
-    let lacks = |key: &ObjectKey| !sliced.contains(&(key.namespace.as_str(), key.name.as_str()));
-    let lacking = objects.services.iter().filter(|(key, service)| has_ports(service) && lacks(key));
-    lacking.map(|(key, _)| key.clone()).collect()
-}
-
-/// Namespace and name of the Service that a slice is for.
-fn service_of(slice: &EndpointSlice) -> Option<(&str, &str)> {
-    let name = slice.metadata.labels.as_ref()?.get(SERVICE_NAME)?;
-    Some((slice.metadata.namespace.as_deref().unwrap_or_default(), name))
-}
-
-fn belongs(slice: &EndpointSlice, service: &ObjectKey) -> bool {
-    service_of(slice) == Some((&service.namespace, &service.name))
 }
 
 /// A port without a name and one with an empty name are the same port.

@@ -18,13 +18,14 @@ use super::addresses::Moved;
 use super::admin::{Board, Shown};
 use super::certificate::SelfSigned;
 use super::echo;
-use super::endpoints::{self, Endpoints};
+use super::endpoints::Endpoints;
 use super::gateways::{Gateways, Served};
 use super::sources::Reading;
-use crate::columns::Columns;
-use crate::conditions::{self, Finding};
+use crate::input::{self, slices};
+use crate::output::columns::Columns;
 use crate::output::{self, TITLE, paint};
-use crate::{input, stamp};
+use crate::status::conditions::{self, Finding};
+use crate::status::stamp;
 
 /// What `serve` keeps from one reload to the next.
 pub struct Serving {
@@ -122,7 +123,7 @@ impl Serving {
             }
         }
         let Some(dev) = &mut self.dev else { return lines };
-        for service in endpoints::without_slices(objects) {
+        for service in slices::services_without(objects) {
             match dev.echo(&service).await {
                 Ok(address) => {
                     let addresses = vec![address];

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use postern_translate::manifest::{self, Loaded, ManifestError, Source};
 
-use crate::failure::Failure;
-use crate::source::{self, File, Files};
+use crate::input::source::{self, File, Files};
+use crate::output::failure::Failure;
 
 /// The files as they were read last.
 pub struct Sources {

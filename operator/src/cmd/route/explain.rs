@@ -8,38 +8,38 @@ use postern_config::routing::{
 use postern_config::{Config, ObjectKey, Protocol, Scheme};
 use postern_dataplane::{Preview, Previewed};
 
+use super::request::ExplainRequest;
 use super::view::{CandidateView, Explained, Forwarded, ListenerView, Winner};
-use crate::asked::Asked;
-use crate::describe::{self, Answer, Share};
+use crate::cmd::describe::{self, Answer, Share};
 
 /// What becomes of the request at one Gateway.
 pub fn explain(
     gateway: &ObjectKey,
     config: &Config,
     unknown: &BTreeSet<ObjectKey>,
-    asked: &Asked,
+    request: &ExplainRequest,
 ) -> Explained {
-    let mut explained = Explained::new(asked);
+    let mut explained = Explained::new(request);
     explained.gateway = Some(gateway.to_string());
     let table = RouteTable::build(config, |_, _, _| ());
-    let Some(port) = table.port(asked.port) else {
-        return explained.refuse(no_port(&[(gateway, config)], asked.port));
+    let Some(port) = table.port(request.port) else {
+        return explained.refuse(no_port(&[(gateway, config)], request.port));
     };
-    let listener = match reach(config, port, asked) {
+    let listener = match reach(config, port, request) {
         Ok(listener) => listener,
         Err(Unreached::Refused(because)) => return explained.refuse(because),
         Err(Unreached::Answered(answer)) => return explained.answer(answer),
     };
     explained.listener = Some(ListenerView {
         name: listener.name().to_string(),
-        port: asked.port,
+        port: request.port,
         protocol: config
             .listeners
             .get(&**listener.name())
             .map_or("", |listener| describe::protocol(&listener.protocol)),
         hostname: describe::hostname(listener.hostname()),
     });
-    let explanation = listener.explain(&asked.request());
+    let explanation = listener.explain(&request.routed());
     explained.candidates = candidates(&explanation);
     let Some(winner) = explanation.winner() else {
         let because = format!("no route of listener {} matches", listener.name());
@@ -53,7 +53,7 @@ pub fn explain(
     explained.filters =
         describe::filters(rule).iter().map(|filter| describe::named(describe::filter(filter))).collect();
     explained.backends = describe::shares(config, rule, unknown);
-    let preview = preview(winner, asked).unwrap_or_default();
+    let preview = preview(winner, request).unwrap_or_default();
     explained.location = preview.redirect.map(|(_, location)| location);
     explained.forwarded = Forwarded::new(preview.host, preview.path_and_query);
     match describe::answer(rule).or_else(|| no_backend(&explained.backends)) {
@@ -63,12 +63,12 @@ pub fn explain(
 }
 
 /// What the rule's filters make of the request.
-fn preview(winner: &Candidate<()>, asked: &Asked) -> Option<Preview> {
+fn preview(winner: &Candidate<()>, request: &ExplainRequest) -> Option<Preview> {
     let request = Previewed {
-        head: &asked.head()?,
-        scheme: asked.scheme,
-        port: asked.port,
-        after_prefix: winner.after_prefix(&asked.path).map(str::len),
+        head: &request.head()?,
+        scheme: request.scheme,
+        port: request.port,
+        after_prefix: winner.after_prefix(&request.path).map(str::len),
     };
     postern_dataplane::preview(describe::filters(winner.rule().rule()), &request)
 }
@@ -89,26 +89,30 @@ enum Unreached {
 fn reach<'a>(
     config: &Config,
     port: &'a PortTable<()>,
-    asked: &Asked,
+    request: &ExplainRequest,
 ) -> Result<&'a ListenerTable<()>, Unreached> {
     let mut listeners = config.listeners.values();
-    let speaks_tls = listeners.any(|l| l.port == asked.port && matches!(l.protocol, Protocol::Https { .. }));
-    match (asked.scheme, speaks_tls) {
+    let speaks_tls =
+        listeners.any(|l| l.port == request.port && matches!(l.protocol, Protocol::Https { .. }));
+    match (request.scheme, speaks_tls) {
         (Scheme::Http, false) => {}
-        (Scheme::Https, true) => handshake(config, port, asked)?,
+        (Scheme::Https, true) => handshake(config, port, request)?,
         (Scheme::Http, true) => {
-            return Err(Unreached::Refused(format!("port {} speaks TLS: ask for an https URL", asked.port)));
+            return Err(Unreached::Refused(format!(
+                "port {} speaks TLS: ask for an https URL",
+                request.port
+            )));
         }
         (Scheme::Https, false) => {
             return Err(Unreached::Refused(format!(
                 "port {} speaks no TLS: ask for an http URL",
-                asked.port
+                request.port
             )));
         }
     }
-    let Asked { host, server_name, .. } = asked;
+    let ExplainRequest { host, server_name, .. } = request;
     let Some(by_host) = port.listener(host) else {
-        let because = format!("no listener on port {} is for host {host}", asked.port);
+        let because = format!("no listener on port {} is for host {host}", request.port);
         return Err(Unreached::Answered(Answer::new(404, because)));
     };
     let by_name = port.listener(server_name).filter(|_| speaks_tls);
@@ -126,10 +130,10 @@ fn reach<'a>(
 }
 
 /// Whether there is a certificate for the server name.
-fn handshake(config: &Config, port: &PortTable<()>, asked: &Asked) -> Result<(), Unreached> {
+fn handshake(config: &Config, port: &PortTable<()>, request: &ExplainRequest) -> Result<(), Unreached> {
     let refused = |why| Err(Unreached::Refused(format!("TLS handshake refused: {why}")));
-    let Some(listener) = port.listener(&asked.server_name) else {
-        return match asked.server_name.as_str() {
+    let Some(listener) = port.listener(&request.server_name) else {
+        return match request.server_name.as_str() {
             "" => refused("no listener is for all hosts, and the URL's address gives no server name".into()),
             name => refused(format!("no listener is for server name {name}")),
         };

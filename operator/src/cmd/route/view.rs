@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::asked::Asked;
-use crate::columns::Columns;
-use crate::describe::{Answer, Share};
+use super::request::ExplainRequest;
+use crate::cmd::describe::{Answer, Share};
+use crate::output::columns::Columns;
 use crate::output::{BAD, DIM, GOOD, TITLE, paint};
 
 /// Where the request goes and why.
@@ -93,13 +93,13 @@ impl Forwarded {
 
 impl Explained {
     /// Nothing is known yet but the request.
-    pub fn new(asked: &Asked) -> Self {
+    pub fn new(request: &ExplainRequest) -> Self {
         let request = RequestView {
-            method: asked.method.to_string(),
-            url: asked.url.clone(),
-            host: asked.host.clone(),
-            port: asked.port,
-            path: asked.path.clone(),
+            method: request.method.to_string(),
+            url: request.url.clone(),
+            host: request.host.clone(),
+            port: request.port,
+            path: request.path.clone(),
         };
         Self {
             request,
