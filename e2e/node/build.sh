@@ -2,8 +2,13 @@
 mkdir -p "$bin" "$images"
 
 [ "$(id -u)" = 0 ] || fail "a node needs root" "run as root, or set KUBECONFIG to use another cluster"
-command -v go gcc >/dev/null || fail "go and gcc are needed to compile the node" "apt-get install golang-go gcc"
-if ! command -v containerd runc nft conntrack >/dev/null || [ ! -d /usr/lib/cni ]; then
+# installed PROGRAM..: all of them. `command -v` alone is content with one.
+installed() {
+  local program
+  for program in "$@"; do command -v "$program" >/dev/null || return 1; done
+}
+installed go gcc || fail "go and gcc are needed to compile the node" "apt-get install gcc, and Go 1.21 or newer: https://go.dev/dl"
+if ! installed containerd runc nft conntrack ip openssl || [ ! -d /usr/lib/cni ]; then
   apt-get update -qq
   apt-get install -y -qq --no-install-recommends containerd runc containernetworking-plugins nftables conntrack iproute2 openssl >/dev/null
 fi
@@ -20,6 +25,8 @@ once() {
 }
 made() { echo "$made_of" >"$made"; }
 
+# A Go that is too old for a part gets one that is not, wherever it may: distributions often say that it may not.
+export GOTOOLCHAIN=auto
 go_build() { CGO_ENABLED=0 go build -trimpath "$@"; }
 
 if once archive "$here/archive"; then
@@ -51,7 +58,10 @@ fi
 # The conformance suite's echo server, of its published sources, under the names that the suite's manifests ask for: tests use
 # it as their backend too. v0.2.0 is asked for by one Deployment; its sources are not published as a module.
 if once echo "$here/node/build.sh"; then
-  source=$(cd / && go mod download -json sigs.k8s.io/gateway-api-conformance-images@v0.1.0 | sed -n 's/^\t"Dir": "\(.*\)",/\1/p')
+  module=sigs.k8s.io/gateway-api-conformance-images@v0.1.0
+  # What went wrong is part of the answer.
+  answer=$(cd / && go mod download -json "$module") || fail "go could not download $module: $answer" "is the module proxy reachable?"
+  source=$(sed -n 's/^\t"Dir": "\(.*\)",/\1/p' <<<"$answer")
   folder=$(mktemp -d)
   cp -r "$source/." "$folder" && chmod -R u+w "$folder" # the module cache is read-only
   (cd "$folder" && go_build -ldflags="-s -w" -o "$bin/echo-basic" ./echo-basic)

@@ -3,15 +3,22 @@ pki=$state/pki
 mkdir -p "$pki"
 cd "$pki"
 
-openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.crt -subj "/CN=$name-ca" -days 3650 2>/dev/null
-openssl genrsa -out sa.key 2048 2>/dev/null
-openssl rsa -in sa.key -pubout -out sa.pub 2>/dev/null
+# ssl ARGUMENT..: openssl, which says on standard error what it does even when it does it.
+ssl() {
+  local said
+  said=$(openssl "$@" 2>&1) || fail "openssl $1: $said" "is $pki yours to write, and not full?"
+}
+
+ssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.crt -subj "/CN=$name-ca" -days 3650
+ssl genrsa -out sa.key 2048
+ssl rsa -in sa.key -pubout -out sa.pub
 
 # sign NAME SUBJECT [ALTERNATIVE_NAMES]
 sign() {
-  openssl req -newkey rsa:2048 -nodes -keyout "$1.key" -out "$1.csr" -subj "$2" 2>/dev/null
-  openssl x509 -req -in "$1.csr" -CA ca.crt -CAkey ca.key -CAcreateserial -days 3650 -out "$1.crt" \
-    -extfile <(printf 'extendedKeyUsage=serverAuth,clientAuth\n' && [ -z "${3:-}" ] || printf 'subjectAltName=%s\n' "$3") 2>/dev/null
+  ssl req -newkey rsa:2048 -nodes -keyout "$1.key" -out "$1.csr" -subj "$2"
+  echo "extendedKeyUsage=serverAuth,clientAuth" >"$1.ext"
+  [ -z "${3:-}" ] || echo "subjectAltName=$3" >>"$1.ext"
+  ssl x509 -req -in "$1.csr" -CA ca.crt -CAkey ca.key -CAcreateserial -days 3650 -out "$1.crt" -extfile "$1.ext"
 }
 
 # kubeconfig NAME: for the client of that certificate
